@@ -1,0 +1,1 @@
+"""What a placement problem is and what its answer is; nothing here runs a solver."""
