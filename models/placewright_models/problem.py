@@ -71,10 +71,9 @@ class Problem:
         if self.rules.strategy == "colocate" and "train" in names:
             pairs.update(frozenset(("train", name)) for name in names if name != "train")
         if self.rules.env_strategy == "device-colocate" and {"eval", "env"} <= set(names):
-            # Inside one pool only: between disaggregated pools GPU sets stay disjoint.
-            if self.pool_of.get("eval") == self.pool_of.get("env"):
-                pairs.add(frozenset(("eval", "env")))
+            pairs.add(frozenset(("eval", "env")))
         if self.rules.strategy == "disaggregate":
+            # GPU sets are disjoint between pools, whatever else is said.
             pairs = {pair for pair in pairs if len({self.pool_of.get(name) for name in pair}) == 1}
         return frozenset(pairs)
 
