@@ -44,7 +44,7 @@ def observed_pool(pool: ResourcePool) -> dict[str, Any]:
         ],
         "component_types_sorted": sorted(pool.component_types),
         "component_node_count": {name: pool.get_component_node_count(name) for name in COMPONENTS},
-        "component_indices": {name: pool.get_component_indices(name) for name in COMPONENTS},
+        "component_indices": {name: pool.get_component_indices(name) for name in {*COMPONENTS, *pool.component_types}},
         "component_allocations": {
             name: {
                 "node_to_gpu_indices": allocation.node_to_gpu_indices,
@@ -62,9 +62,9 @@ def load(row: Mapping[str, Any]) -> dict[str, Any]:
     resources = {node["node_id"]: {"ip": node["ip"], "CPU": node["cpus"], "GPU": node["gpus"]} for node in row["nodes"]}
     planner = ResourcePoolPlanner(ComponentScheduling(), {"node_id_to_resources": resources})
     if row["via"] == "from_yaml_dict":
-        used = row["used_node_ids"]
+        used = None if row["used_node_ids"] is None else set(row["used_node_ids"])
         (pool_cfg,) = row["pools_cfg"]
-        pool = ResourcePool.from_yaml_dict(pool_cfg, planner.discover_cluster_resources(), None if used is None else set(used))
+        pool = ResourcePool.from_yaml_dict(pool_cfg, planner.discover_cluster_resources(), used)
         return {"status": "ok", "pools": [observed_pool(pool)], "yaml_config": [pool.to_yaml_dict()]}
     pools = planner.load_manual_resource_pools(row["pools_cfg"])
     summary = planner.summary()

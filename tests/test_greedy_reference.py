@@ -69,7 +69,7 @@ def observed_pool(pool: ResourcePool) -> dict[str, Any]:
         ],
         "component_types_sorted": sorted(pool.component_types),
         "component_node_count": {name: pool.get_component_node_count(name) for name in COMPONENTS},
-        "component_indices": {name: pool.get_component_indices(name) for name in COMPONENTS},
+        "component_indices": {name: pool.get_component_indices(name) for name in {*COMPONENTS, *pool.component_types}},
         "component_allocations": {
             name: {
                 "node_to_gpu_indices": allocation.node_to_gpu_indices,

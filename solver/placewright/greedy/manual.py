@@ -46,7 +46,12 @@ def parse_index_string(value: object) -> list[tuple[int, int]]:
     return ranges
 
 
-def split_range_by_nodes(start: int, end: int, node_offsets: Sequence[int], place: str = "") -> list[tuple[int, int, int]]:
+def split_range_by_nodes(
+    start: int,
+    end: int,
+    node_offsets: Sequence[int],
+    place: str = "",
+) -> list[tuple[int, int, int]]:
     """Cut a pool-global range at the node borders: ``(node position, local start, local end)`` per piece.
 
     `node_offsets` are the running sums of the nodes' sizes, from 0 up to and including the pool's total. `place` goes

@@ -154,10 +154,10 @@ class NodeResource:
         if amount <= 0:
             logger.warning("Node %s: %s GPUs requested, nothing allocated", self.node_id, amount)
             return
-        if amount > self.available_gpus:
-            raise RuntimeError(
-                f"The number of GPUs to allocate must be <= the available GPUs, but got {amount} > {self.available_gpus}"
-            )
+        available = self.available_gpus
+        if amount > available:
+            limit = "The number of GPUs to allocate must be <= the available GPUs"
+            raise RuntimeError(f"{limit}, but got {amount} > {available}")
         position = self.gpu_cursor
         for order, component in enumerate(components):
             required = int(amount if shares is None else shares[order])
@@ -211,7 +211,12 @@ class ResourcePool:
     name: str
     nodes: list[NodeResource] = field(default_factory=list)
     _component_types: list[str] | None = field(default=None, init=False, repr=False, compare=False)
-    _component_allocations: dict[str, ComponentAllocation] | None = field(default=None, init=False, repr=False, compare=False)
+    _component_allocations: dict[str, ComponentAllocation] | None = field(
+        default=None,
+        init=False,
+        repr=False,
+        compare=False,
+    )
 
     @property
     def num_nodes(self) -> int:
@@ -415,7 +420,11 @@ class ResourcePoolPlanner:
         }
         return True, ""
 
-    def plan_resource_pools(self, strategy: str = "disaggregate", env_strategy: str = "default") -> dict[str, ResourcePool]:
+    def plan_resource_pools(
+        self,
+        strategy: str = "disaggregate",
+        env_strategy: str = "default",
+    ) -> dict[str, ResourcePool]:
         """Plan the pools and return all pools by name; ValueError or RuntimeError where the reference raises it."""
         valid, message = self.validate_scheduling(strategy, env_strategy)
         if not valid:
