@@ -1,0 +1,23 @@
+"""domain_span: over how many NVLink domains components reach, by their span_weight.
+
+Modify this file when reach is counted at another level.
+"""
+
+from __future__ import annotations
+
+from placewright.facts import Facts
+
+
+class DomainSpan:
+    """Sum over all components of span_weight x number of domains that host it; an unknown node is a domain of its own."""
+
+    name = "domain_span"
+
+    def measure(self, facts: Facts) -> int:
+        """Counts domains per component."""
+        domains = facts.domains
+        return sum(
+            component.span_weight * len({domains[node_id] for node_id in facts.x[component.name]})
+            for component in facts.problem.components
+            if component.span_weight
+        )

@@ -1,0 +1,24 @@
+"""gpu_nodes_used: workers without GPU that sit on nodes with GPUs.
+
+Modify this file when CPU-only workers on GPU nodes are valued otherwise.
+"""
+
+from __future__ import annotations
+
+from placewright.facts import Facts
+
+
+class GpuNodesUsed:
+    """Workers with gpus 0 on nodes with gpus > 0; ``per_node_of`` components have no choice and are not counted."""
+
+    name = "gpu_nodes_used"
+
+    def measure(self, facts: Facts) -> int:
+        """Counts workers."""
+        return sum(
+            count
+            for component in facts.problem.components
+            if not component.gpus and component.per_node_of is None
+            for node_id, count in facts.x[component.name].items()
+            if facts.nodes[node_id].gpus > 0
+        )

@@ -1,0 +1,28 @@
+"""H12: all workers of the listed components are on one single node.
+
+Modify this file when "same node" may hold per worker instead of for all together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from placewright.facts import Facts, some
+
+
+class SameNode:
+    """The listed components have one node among them."""
+
+    name = "same_node"
+    code = "H12"
+
+    def check(self, facts: Facts) -> Iterator[str]:
+        """Collects the nodes of all components of an entry."""
+        for names in facts.problem.rules.same_node:
+            nodes = dict.fromkeys(node_id for name in names for node_id in facts.x.get(name, {}))
+            if len(nodes) > 1:
+                yield f"{', '.join(names)} must be on one node and {_are(names)} on {len(nodes)}: {some(nodes)}"
+
+
+def _are(names: tuple[str, ...]) -> str:
+    return "are" if len(names) > 1 else "is"
