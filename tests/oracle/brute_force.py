@@ -176,10 +176,8 @@ class _Search:
             if component.per_node_of is not None:
                 if (vector[c] == 1) != (vector[r.place[component.per_node_of]] > 0):
                     return False
-        for entry in r.problem.rules.separate_nodes:
-            if sum(vector[r.place[name]] > 0 for name in set(entry)) > 1:
-                return False
-        return True
+        apart = r.problem.rules.separate_nodes
+        return all(sum(vector[r.place[name]] > 0 for name in set(entry)) <= 1 for entry in apart)
 
     def layout(self, vector: Vector, n: int) -> int | None:
         """Whether the counts have a GPU layout on the node; if so, the most workers that can stay where they were."""

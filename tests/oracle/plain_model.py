@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from math import gcd
 from time import monotonic
 
-from oracle.reading import Previous, Reading
 from ortools.sat.python import cp_model
+
+from oracle.reading import Previous, Reading
 from placewright_models.plan import Worker
 from placewright_models.problem import Problem
 
