@@ -5,10 +5,16 @@ Modify this file when the size of a touched domain is counted otherwise.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from placewright.facts import Facts
+from placewright.goals.goal import Goal
+
+if TYPE_CHECKING:
+    from placewright.encode.encoding import Encoding
 
 
-class DomainCapacity:
+class DomainCapacity(Goal):
     """Counted before this job and on nodes that it may use at all, so that whole domains stay whole for others."""
 
     name = "domain_capacity"
@@ -23,3 +29,8 @@ class DomainCapacity:
             if touched and any(admits(component, node) for component in components):
                 total += node.available_gpus
         return total
+
+    def expression(self, encoding: Encoding) -> Any:
+        """Available GPUs of each domain that hosts anything."""
+        everything = tuple(range(encoding.job.count))
+        return sum(area.domains[0].capacity * area.hosting(everything) for area in encoding.areas)

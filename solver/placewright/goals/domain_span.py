@@ -5,10 +5,16 @@ Modify this file when reach is counted at another level.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from placewright.facts import Facts
+from placewright.goals.goal import Goal
+
+if TYPE_CHECKING:
+    from placewright.encode.encoding import Encoding
 
 
-class DomainSpan:
+class DomainSpan(Goal):
     """Sum over all components of span_weight x number of domains that host it; an unknown node is a domain of its own."""
 
     name = "domain_span"
@@ -19,5 +25,14 @@ class DomainSpan:
         return sum(
             component.span_weight * len({domains[node_id] for node_id in facts.x[component.name]})
             for component in facts.problem.components
+            if component.span_weight
+        )
+
+    def expression(self, encoding: Encoding) -> Any:
+        """Domains that may host each component."""
+        return sum(
+            component.span_weight * area.hosting((c,))
+            for area in encoding.areas
+            for c, component in enumerate(encoding.job.components)
             if component.span_weight
         )

@@ -5,10 +5,16 @@ Modify this file when evenness is measured otherwise than by squares.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from placewright.facts import Facts
+from placewright.goals.goal import Goal
+
+if TYPE_CHECKING:
+    from placewright.encode.encoding import Encoding
 
 
-class Evenness:
+class Evenness(Goal):
     """Sum over nodes of the squared number of workers, for ``spread: even``."""
 
     name = "evenness"
@@ -20,4 +26,10 @@ class Evenness:
             for component in facts.problem.components
             if component.spread == "even"
             for count in facts.x[component.name].values()
+        )
+
+    def expression(self, encoding: Encoding) -> Any:
+        """Squared counts of the components that are to be spread evenly."""
+        return sum(
+            encoding.squares(c) for c, component in enumerate(encoding.job.components) if component.spread == "even"
         )

@@ -1,21 +1,44 @@
 """What every goal offers.
 
-A goal has the name that the problem file uses and a measure that computes its value from a plan's facts alone. Modify this
-file when goals get another common part.
+A goal has the name that the problem file uses, a measure that computes its value from a plan's facts alone, and the
+expression that the model minimises. The two share no code, and tests compare them. Modify this file when goals get another
+common part.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 from placewright.facts import Facts
 
+if TYPE_CHECKING:
+    from placewright.encode.classes import Topology
+    from placewright.encode.encoding import Encoding
+    from placewright.job import Job
 
-class Goal(Protocol):
+
+class Goal:
     """One value to minimise."""
 
     name: str
 
     def measure(self, facts: Facts) -> int:
         """The value of the goal in the plan."""
-        ...
+        raise NotImplementedError
+
+    def expression(self, encoding: Encoding) -> Any:
+        """A linear expression (or a number) of which the least value is the goal's."""
+        raise NotImplementedError
+
+    def exact(self, job: Job) -> Iterator[int]:
+        """Components whose exact count on each node the goal looks at (see encode/patterns.py)."""
+        return iter(())
+
+    def per_domain(self, job: Job, topology: Topology) -> bool:
+        """Whether the goal needs domains one by one: counting equal domains together would lose something."""
+        return False
+
+    def levels(self, job: Job) -> Iterator[str]:
+        """Levels above the NVLink domain that the goal looks at."""
+        return iter(())

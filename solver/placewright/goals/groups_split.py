@@ -5,12 +5,23 @@ Modify this file when a split group is counted otherwise.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from placewright.encode.features import Hosts, Quotient
 from placewright.facts import Facts
+from placewright.goals.goal import Goal
+from placewright.rules.segments import by_size
 from placewright_models.cluster import DOMAIN_LEVEL, NODE_LEVEL
 from placewright_models.workload import Component, Group
 
+if TYPE_CHECKING:
+    from placewright.encode.classes import Topology
+    from placewright.encode.encoding import Encoding
+    from placewright.job import Job
 
-class GroupsSplit:
+
+class GroupsSplit(Goal):
     """Groups in all minus whole groups per unit, summed over components with preferred groups or segments."""
 
     name = "groups_split"
@@ -25,6 +36,79 @@ class GroupsSplit:
                 total += _groups(facts, component, group) if straddling else _whole_node_groups(facts, component, group)
             if component.segment_size is not None and not component.segment_required:
                 total += _segments(facts, component, component.segment_size)
+        return total
+
+    def exact(self, job: Job) -> Iterator[int]:
+        """Preferred groups that lie on one node somewhere."""
+        for c, component in enumerate(job.components):
+            group = component.group
+            if group is not None and not group.required:
+                if group.within == NODE_LEVEL or job.unknown_somewhere(group.within):
+                    yield c
+
+    def per_domain(self, job: Job, topology: Topology) -> bool:
+        """Wholeness is counted domain by domain."""
+        return any(
+            (component.segment_size is not None and not component.segment_required)
+            or (component.group is not None and not component.group.required and component.group.within != NODE_LEVEL)
+            for component in job.components
+        )
+
+    def expression(self, encoding: Encoding) -> Any:
+        """All groups minus those kept whole, each kept group a whole number per unit."""
+        total: Any = 0
+        for c, component in enumerate(encoding.job.components):
+            group = component.group
+            if group is not None and not group.required:
+                if encoding.job.whole_node_group(c):
+                    total += self._of_nodes(encoding, c, group.within, None)
+                else:
+                    total += self._of_workers(encoding, c, group)
+            if component.segment_size is not None and not component.segment_required:
+                total += self._of_nodes(encoding, c, DOMAIN_LEVEL, component.segment_size)
+        return total
+
+    def _of_workers(self, encoding: Encoding, c: int, group: Group) -> Any:
+        in_all = encoding.number(f"groups{c}")
+        encoding.add(encoding.placed[c] == group.workers * in_all)
+        kept: Any = 0
+        if group.within == NODE_LEVEL:
+            return in_all - encoding.total(Quotient(c, group.workers))
+        for cells, alone in encoding.unit_cells(group.within):
+            if alone:
+                kept += sum(cell.total(Quotient(c, group.workers)) for cell in cells)
+                continue
+            whole = encoding.number(f"groups{c}.kept")
+            encoding.add(group.workers * whole <= sum(encoding.workers(cell, c) for cell in cells))
+            kept += whole
+        return in_all - kept
+
+    def _of_nodes(self, encoding: Encoding, c: int, level: str, segment_size: int | None) -> Any:
+        """Groups of whole nodes, or segments where ``segment_size`` is given, per unit of the level and node size."""
+
+        def nodes_of(size: int) -> int | None:
+            return segment_size or encoding.job.nodes_per_group(c, size)
+
+        total: Any = 0
+        for size, cells in by_size(encoding.cells).items():
+            hosts = sum(cell.total(Hosts((c,))) for cell in cells)
+            nodes = nodes_of(size)
+            if nodes is not None and not isinstance(hosts, int):
+                in_all = encoding.number(f"groups{c}.{size}")
+                encoding.add(hosts == nodes * in_all)
+                total += in_all
+        if level == NODE_LEVEL:
+            return total
+        for cells, alone in encoding.unit_cells(level):
+            if alone:
+                continue
+            for size, some_cells in by_size(cells).items():
+                hosts = sum(cell.total(Hosts((c,))) for cell in some_cells)
+                nodes = nodes_of(size)
+                if nodes is not None and not isinstance(hosts, int):
+                    whole = encoding.number(f"groups{c}.{size}.kept")
+                    encoding.add(nodes * whole <= hosts)
+                    total -= whole
         return total
 
 

@@ -6,11 +6,16 @@ Modify this file when keeping a worker's place is valued otherwise.
 from __future__ import annotations
 
 from collections import Counter
+from typing import TYPE_CHECKING, Any
 
 from placewright.facts import Facts
+from placewright.goals.goal import Goal
+
+if TYPE_CHECKING:
+    from placewright.encode.encoding import Encoding
 
 
-class Moves:
+class Moves(Goal):
     """Sum over components of min(old, new) - size of the multiset intersection of (node, ranges)."""
 
     name = "moves"
@@ -27,3 +32,7 @@ class Moves:
             kept = Counter(workers) & Counter(before)
             total += min(len(before), len(workers)) - kept.total()
         return total
+
+    def expression(self, encoding: Encoding) -> Any:
+        """Not part of this version's model: ``plan`` refuses a previous plan before anything is encoded."""
+        raise ValueError("the goal moves needs a previous plan, which this version does not take")

@@ -5,10 +5,17 @@ Modify this file when reach over nodes is counted otherwise.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
+from placewright.encode.features import Hosts
 from placewright.facts import Facts
+from placewright.goals.goal import Goal
+
+if TYPE_CHECKING:
+    from placewright.encode.encoding import Encoding
 
 
-class NodeSpan:
+class NodeSpan(Goal):
     """Sum over all components of span_weight x number of nodes that host it."""
 
     name = "node_span"
@@ -16,3 +23,11 @@ class NodeSpan:
     def measure(self, facts: Facts) -> int:
         """Counts nodes per component."""
         return sum(component.span_weight * len(facts.x[component.name]) for component in facts.problem.components)
+
+    def expression(self, encoding: Encoding) -> Any:
+        """Nodes whose pattern holds each component."""
+        return sum(
+            component.span_weight * encoding.total(Hosts((c,)))
+            for c, component in enumerate(encoding.job.components)
+            if component.span_weight
+        )

@@ -5,10 +5,17 @@ Modify this file when an occupied node is valued otherwise.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
+from placewright.encode.features import Hosts
 from placewright.facts import Facts
+from placewright.goals.goal import Goal
+
+if TYPE_CHECKING:
+    from placewright.encode.encoding import Encoding
 
 
-class NodesUsed:
+class NodesUsed(Goal):
     """Every node with at least one worker counts one."""
 
     name = "nodes_used"
@@ -16,3 +23,7 @@ class NodesUsed:
     def measure(self, facts: Facts) -> int:
         """Counts nodes."""
         return len(facts.on)
+
+    def expression(self, encoding: Encoding) -> Any:
+        """Nodes with any pattern but the empty one."""
+        return encoding.total(Hosts(tuple(range(encoding.job.count))))

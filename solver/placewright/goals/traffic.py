@@ -5,14 +5,23 @@ Modify this file when a missing local partner is counted otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from math import gcd
+from typing import TYPE_CHECKING, Any
 
+from placewright.encode.features import Excess
 from placewright.facts import Facts
+from placewright.goals.goal import Goal
+from placewright_models.errors import Fault, InvalidProblem
 from placewright_models.workload import Component
 
+if TYPE_CHECKING:
+    from placewright.encode.classes import Topology
+    from placewright.encode.encoding import Encoding
+    from placewright.job import Job
 
-class TrafficCost:
+
+class TrafficCost(Goal):
     """Per pair (a, b): weight x sum of max(0, W_b x[a] - W_a x[b]) over nodes, plus the same over known domains."""
 
     name = "traffic"
@@ -32,6 +41,38 @@ class TrafficCost:
         w_first, w_second = w_first // common, w_second // common
         a, b = facts.x[first.name], facts.x[second.name]
         return _excess(a, b, w_first, w_second) + _excess(_by_domain(facts, a), _by_domain(facts, b), w_first, w_second)
+
+    def exact(self, job: Job) -> Iterator[int]:
+        """Both ends of every pair."""
+        return (job.index[name] for entry in job.problem.traffic for name in entry.between)
+
+    def per_domain(self, job: Job, topology: Topology) -> bool:
+        """The domain term looks at every domain."""
+        return bool(job.problem.traffic)
+
+    def expression(self, encoding: Encoding) -> Any:
+        """Excess on nodes, and excess per domain."""
+        total: Any = 0
+        for entry in encoding.problem.traffic:
+            a, b = (encoding.job.index[name] for name in entry.between)
+            w_a, w_b = (encoding.job.components[c].max_workers for c in (a, b))
+            if w_a is None or w_b is None:
+                raise InvalidProblem(
+                    [Fault("traffic", f"{' and '.join(entry.between)}: `workers: auto` has no fixed total", "write a number")]
+                )
+            common = gcd(w_a, w_b) or 1
+            w_a, w_b = w_a // common, w_b // common
+            excess = encoding.total(Excess(a, b, w_a, w_b))
+            for area in encoding.areas:
+                if not area.single_nodes:
+                    here = [sum(encoding.workers(cell, c) for cell in area.cells) for c in (a, b)]
+                    if isinstance(here[0], int) and not here[0]:
+                        continue
+                    above = encoding.number(f"traffic.{area.name}", w_b * w_a * common)
+                    encoding.add(above >= w_b * here[0] - w_a * here[1])
+                    excess += above
+            total += entry.weight * excess
+        return total
 
 
 def _total(facts: Facts, component: Component) -> int:

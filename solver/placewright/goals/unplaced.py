@@ -5,10 +5,16 @@ Modify this file when elastic components are valued otherwise.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from placewright.facts import Facts
+from placewright.goals.goal import Goal
+
+if TYPE_CHECKING:
+    from placewright.encode.encoding import Encoding
 
 
-class Unplaced:
+class Unplaced(Goal):
     """Sum over elastic components of priority x (max - placed)."""
 
     name = "unplaced"
@@ -20,3 +26,11 @@ class Unplaced:
             if component.elastic and component.max_workers is not None:
                 total += component.priority * (component.max_workers - len(facts.workers[component.name]))
         return total
+
+    def expression(self, encoding: Encoding) -> Any:
+        """What elastic components lack of their maximum."""
+        return sum(
+            component.priority * ((component.max_workers or 0) - encoding.placed[c])
+            for c, component in enumerate(encoding.job.components)
+            if component.elastic and not component.auto
+        )

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from placewright.facts import Facts
+from placewright.rules.rule import Rule
 from placewright_models.ranges import format_ranges
 
 
-class Aligned:
+class Aligned(Rule):
     """Starts are physical indices, unavailable ones counted."""
 
     name = "aligned"

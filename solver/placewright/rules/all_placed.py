@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from placewright.facts import Facts
+from placewright.rules.rule import Rule
 
 
-class AllPlaced:
+class AllPlaced(Rule):
     """The plan lists exactly ``workers`` workers of each component, or between ``min`` and ``max``."""
 
     name = "all_placed"

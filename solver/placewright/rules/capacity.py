@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from placewright.facts import Facts, indices
+from placewright.rules.rule import Rule
 from placewright_models.ranges import format_ranges
 
 
-class Capacity:
+class Capacity(Rule):
     """Every index a component uses on a node is one of the node's available indices."""
 
     name = "capacity"

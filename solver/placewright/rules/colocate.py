@@ -6,12 +6,17 @@ Modify this file when colocation may be looser than equal GPU sets.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from placewright.facts import Facts
+from placewright.rules.rule import Rule
 from placewright_models.ranges import format_ranges
 
+if TYPE_CHECKING:
+    from placewright.job import Job
 
-class Colocate:
+
+class Colocate(Rule):
     """The GPU sets of all members of a colocated set are equal on every node."""
 
     name = "colocate"
@@ -30,6 +35,10 @@ class Colocate:
                             f"{first} is on {_gpus(facts, a)} of {node_id} and {other} on {_gpus(facts, b)}, "
                             "but they are colocated"
                         )
+
+    def exact(self, job: Job) -> Iterator[int]:
+        """The counts of colocated components are tied to each other on every node."""
+        return (c for item in job.items if len(item.members) > 1 for c in item.members)
 
 
 def _gpus(facts: Facts, mask: int) -> str:

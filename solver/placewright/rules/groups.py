@@ -6,13 +6,24 @@ its unit. ``preferred`` softens only "inside one unit". Modify this file when gr
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
+from placewright.encode.features import Hosts
 from placewright.facts import Facts, Unit, some
+from placewright.rules.rule import Rule
+from placewright.rules.segments import by_size, whole_node_counts
+from placewright_models.cluster import CLUSTER_LEVEL, NODE_LEVEL
 from placewright_models.workload import Component, Group
 
+if TYPE_CHECKING:
+    from placewright.encode.cells import Cell
+    from placewright.encode.classes import NodeClass, Topology
+    from placewright.encode.encoding import Encoding
+    from placewright.job import Job
 
-class Groups:
+
+class Groups(Rule):
     """Each unit holds whole groups (required), the parts that stay hard otherwise, and no group's workers are mixed up."""
 
     name = "groups"
@@ -32,6 +43,66 @@ class Groups:
             if not wrong and group.required and group.workers > 1:
                 wrong = list(_members(facts, component, group))
             yield from wrong
+
+    def node_counts(self, job: Job, c: int, node_class: NodeClass, counts: Sequence[int]) -> Sequence[int]:
+        """Whole nodes for groups wider than a node; multiples of the group where a node is its own unit."""
+        group = job.components[c].group
+        if group is None:
+            return counts
+        if job.whole_node_group(c):
+            alone = group.within == NODE_LEVEL or group.within in node_class.unknown
+            if job.nodes_per_group(c, node_class.gpus) is None or (group.required and alone):
+                return (0,)
+            return whole_node_counts(job, c, node_class, counts)
+        if group.required and (group.within == NODE_LEVEL or group.within in node_class.unknown):
+            return [n for n in counts if n % group.workers == 0]
+        return counts
+
+    def exact(self, job: Job) -> Iterator[int]:
+        """Groups of whole nodes, and groups that must lie, or would rather lie, on one node somewhere."""
+        for c, component in enumerate(job.components):
+            group = component.group
+            if group is not None and (
+                job.whole_node_group(c) or group.within == NODE_LEVEL or job.unknown_somewhere(group.within)
+            ):
+                yield c
+
+    def per_domain(self, job: Job, topology: Topology) -> bool:
+        """Any group that looks at domains or at levels above them."""
+        return any(
+            component.group is not None and component.group.within not in (NODE_LEVEL, CLUSTER_LEVEL)
+            for component in job.components
+        )
+
+    def levels(self, job: Job) -> Iterator[str]:
+        """The level named."""
+        return (component.group.within for component in job.components if component.group is not None)
+
+    def encode(self, encoding: Encoding) -> None:
+        """Multiples per unit (required), or over the cluster (preferred groups of whole nodes)."""
+        for c, component in enumerate(encoding.job.components):
+            group = component.group
+            if group is None:
+                continue
+            if encoding.job.whole_node_group(c):
+                units = encoding.unit_cells(group.within if group.required else CLUSTER_LEVEL)
+                for cells, alone in units:
+                    if not alone:
+                        self._whole_nodes(encoding, c, cells)
+            elif not group.required or group.within == CLUSTER_LEVEL:
+                encoding.add(encoding.placed[c] == group.workers * encoding.number(f"{component.name}.groups"))
+            elif group.within != NODE_LEVEL:
+                for cells, alone in encoding.unit_cells(group.within):
+                    if not alone:
+                        groups = encoding.number(f"{component.name}.groups")
+                        encoding.add(sum(encoding.workers(cell, c) for cell in cells) == group.workers * groups)
+
+    def _whole_nodes(self, encoding: Encoding, c: int, cells: Sequence[Cell]) -> None:
+        for size, some_cells in by_size(cells).items():
+            nodes = encoding.job.nodes_per_group(c, size)
+            hosts = sum(cell.total(Hosts((c,))) for cell in some_cells)
+            if nodes is not None and not isinstance(hosts, int):
+                encoding.add(hosts == nodes * encoding.number(f"{encoding.job.components[c].name}.groups.{size}"))
 
 
 def _straddling(facts: Facts, component: Component, group: Group) -> Iterator[str]:

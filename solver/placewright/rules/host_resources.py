@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from placewright.facts import Facts
+from placewright.rules.rule import Rule
 from placewright_models.quantities import UNITS, format_memory
 
 
-class HostResources:
+class HostResources(Rule):
     """What all workers of a node ask is at most what the node has left for this job."""
 
     name = "host_resources"

@@ -6,11 +6,17 @@ Modify this file when the number of nodes may be a range.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
+from placewright.encode.features import Hosts
 from placewright.facts import Facts
+from placewright.rules.rule import Rule
+
+if TYPE_CHECKING:
+    from placewright.encode.encoding import Encoding
 
 
-class NodeCount:
+class NodeCount(Rule):
     """Number of nodes that host the component."""
 
     name = "node_count"
@@ -22,3 +28,9 @@ class NodeCount:
             found = len(facts.x[component.name])
             if component.nodes is not None and found != component.nodes:
                 yield f"{component.name} is on {found} nodes where exactly {component.nodes} are asked"
+
+    def encode(self, encoding: Encoding) -> None:
+        """The number of hosting nodes is given."""
+        for c, component in enumerate(encoding.job.components):
+            if component.nodes is not None:
+                encoding.add(encoding.total(Hosts((c,))) == component.nodes)

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from placewright.facts import Facts
+from placewright.rules.rule import Rule
 from placewright_models.cluster import Node
 from placewright_models.workload import Component
 
 
-class NodeFilters:
+class NodeFilters(Rule):
     """A component is only on nodes that exist and pass its filters."""
 
     name = "node_filters"

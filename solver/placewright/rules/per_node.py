@@ -6,12 +6,20 @@ Modify this file when ``per_node`` gets another form.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
+from placewright.encode.features import Equals
 from placewright.facts import Facts
+from placewright.rules.rule import Rule
+
+if TYPE_CHECKING:
+    from placewright.encode.classes import NodeClass
+    from placewright.encode.encoding import Encoding
+    from placewright.job import Job
 
 
-class PerNode:
+class PerNode(Rule):
     """A number holds on every used node; a list names exactly as many nodes, in any order."""
 
     name = "per_node"
@@ -29,3 +37,24 @@ class PerNode:
                 found = sorted(counts.values(), reverse=True)
                 wanted = sorted(asked, reverse=True)
                 yield f"{component.name} has {found} workers on its nodes where per_node asks {wanted}"
+
+    def node_counts(self, job: Job, c: int, node_class: NodeClass, counts: Sequence[int]) -> Sequence[int]:
+        """Only the given numbers, or none."""
+        per_node = job.components[c].per_node
+        if per_node is None:
+            return counts
+        wanted = {per_node} if isinstance(per_node, int) else set(per_node)
+        return [n for n in counts if n == 0 or n in wanted]
+
+    def exact(self, job: Job) -> Iterator[int]:
+        """Every component with the field."""
+        return (c for c, component in enumerate(job.components) if component.per_node is not None)
+
+    def encode(self, encoding: Encoding) -> None:
+        """A list is a multiset: so many nodes with each of its numbers."""
+        for c, component in enumerate(encoding.job.components):
+            if isinstance(component.per_node, tuple):
+                for value, nodes in sorted(Counter(component.per_node).items()):
+                    if value:
+                        encoding.add(encoding.total(Equals(c, value)) == nodes
+                        )

@@ -6,11 +6,16 @@ Modify this file when helpers may come in another number per node.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from placewright.facts import Facts
+from placewright.rules.rule import Rule
+
+if TYPE_CHECKING:
+    from placewright.job import Job
 
 
-class PerNodeOf:
+class PerNodeOf(Rule):
     """``per_node_of: train`` puts exactly one worker beside train's, on every node of train."""
 
     name = "per_node_of"
@@ -30,3 +35,13 @@ class PerNodeOf:
             for node_id, count in mine.items():
                 if node_id not in theirs:
                     yield f"{component.name} has {count} workers on {node_id}, which does not host {other}"
+
+    def follows(self, job: Job) -> Iterator[tuple[int, int]]:
+        """One worker wherever the other component is."""
+        for c, component in enumerate(job.components):
+            if component.per_node_of is not None:
+                yield c, job.index[component.per_node_of]
+
+    def exact(self, job: Job) -> Iterator[int]:
+        """Followers: one or none on a node."""
+        return (c for c, component in enumerate(job.components) if component.per_node_of is not None)

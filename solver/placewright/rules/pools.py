@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from placewright.facts import Facts, Ranges
+from placewright.rules.rule import Rule
 from placewright_models.plan import Plan, PoolNode
 from placewright_models.ranges import format_ranges
 
 
-class Pools:
+class Pools(Rule):
     """The plan's pools say exactly what its workers say, split as the problem's pools split the components."""
 
     name = "pools"

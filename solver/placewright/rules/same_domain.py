@@ -6,11 +6,16 @@ Modify this file when "same domain" may name another level.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from placewright.facts import Facts, some
+from placewright.rules.rule import Rule
+
+if TYPE_CHECKING:
+    from placewright.encode.encoding import Encoding
 
 
-class SameDomain:
+class SameDomain(Rule):
     """The listed components have one domain among them."""
 
     name = "same_domain"
@@ -23,3 +28,10 @@ class SameDomain:
             if len(units) > 1:
                 shown = some(" ".join(unit) for unit in units)
                 yield f"{', '.join(names)} must be in one NVLink domain and lie in {len(units)}: {shown}"
+
+    def encode(self, encoding: Encoding) -> None:
+        """At most one domain hosts any of them."""
+        for _index, names in enumerate(encoding.problem.rules.same_domain):
+            members = tuple(encoding.job.names(names))
+            hosting = sum(area.hosting(members) for area in encoding.areas)
+            encoding.add(hosting <= 1)

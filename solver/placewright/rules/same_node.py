@@ -6,11 +6,17 @@ Modify this file when "same node" may hold per worker instead of for all togethe
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
+from placewright.encode.features import Hosts
 from placewright.facts import Facts, some
+from placewright.rules.rule import Rule
+
+if TYPE_CHECKING:
+    from placewright.encode.encoding import Encoding
 
 
-class SameNode:
+class SameNode(Rule):
     """The listed components have one node among them."""
 
     name = "same_node"
@@ -22,6 +28,12 @@ class SameNode:
             nodes = dict.fromkeys(node_id for name in names for node_id in facts.x.get(name, {}))
             if len(nodes) > 1:
                 yield f"{', '.join(names)} must be on one node and {_are(names)} on {len(nodes)}: {some(nodes)}"
+
+    def encode(self, encoding: Encoding) -> None:
+        """At most one node hosts any of them."""
+        for _index, names in enumerate(encoding.problem.rules.same_node):
+            members = tuple(encoding.job.names(names))
+            encoding.add(encoding.total(Hosts(members)) <= 1)
 
 
 def _are(names: tuple[str, ...]) -> str:

@@ -5,14 +5,23 @@ Ranks need not be adjacent. ``preferred`` softens only "of one domain". Modify t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
+from placewright.encode.features import Hosts
 from placewright.facts import Facts
+from placewright.rules.rule import Rule
 from placewright_models.cluster import DOMAIN_LEVEL
 from placewright_models.workload import Component
 
+if TYPE_CHECKING:
+    from placewright.encode.cells import Cell
+    from placewright.encode.classes import NodeClass, Topology
+    from placewright.encode.encoding import Encoding
+    from placewright.job import Job
 
-class Segments:
+
+class Segments(Rule):
     """Every node of a segmented component is whole; per domain and node size they come in whole segments."""
 
     name = "segments"
@@ -24,6 +33,62 @@ class Segments:
             if component.segment_size is not None:
                 yield from _nodes(facts, component)
                 yield from _counts(facts, component, component.segment_size)
+
+    def node_counts(self, job: Job, c: int, node_class: NodeClass, counts: Sequence[int]) -> Sequence[int]:
+        """The whole node or nothing; no node without a domain where segments are required."""
+        component = job.components[c]
+        if component.segment_size is None:
+            return counts
+        if component.segment_required and node_class.no_domain:
+            return (0,)
+        return whole_node_counts(job, c, node_class, counts)
+
+    def exact(self, job: Job) -> Iterator[int]:
+        """Segmented components: all of a node or nothing."""
+        return (c for c, component in enumerate(job.components) if component.segment_size is not None)
+
+    def per_domain(self, job: Job, topology: Topology) -> bool:
+        """One required segmented component on one node size can be dealt out to equal domains; more cannot."""
+        segmented = [c for c, component in enumerate(job.components) if component.segment_size is not None]
+        if not segmented:
+            return False
+        sizes = {
+            node_class.gpus
+            for node_class in topology.classes
+            if any(len(whole_node_counts(job, c, node_class, range(node_class.gpus + 1))) > 1 for c in segmented)
+        }
+        return len(segmented) > 1 or len(sizes) > 1 or not job.components[segmented[0]].segment_required
+
+    def encode(self, encoding: Encoding) -> None:
+        """Per domain and size a multiple of segment_size (required); per size in all (preferred)."""
+        for c, component in enumerate(encoding.job.components):
+            if component.segment_size is None:
+                continue
+            if not component.segment_required:
+                for size, cells in by_size(encoding.cells).items():
+                    segments = encoding.number(f"{component.name}.segments.{size}")
+                    encoding.add(sum(cell.total(Hosts((c,))) for cell in cells) == component.segment_size * segments)
+                continue
+            for area in encoding.areas:
+                if area.single_nodes:
+                    continue
+                for part in area.parts:
+                    for size, cells in by_size(part.cells).items():
+                        self._count(encoding, c, size, cells, area.may_host(part, c), len(area.domains))
+
+    def _count(
+        self, encoding: Encoding, c: int, size: int, cells: Sequence[Cell], hosting: Any, domains: int
+    ) -> None:
+        component = encoding.job.components[c]
+        segment = component.segment_size or 1
+        able = [cell for cell in cells if len(encoding.local.counts(cell.node_class, c)) > 1]
+        each = sum(cell.size for cell in able) // domains // segment
+        hosts = sum(cell.total(Hosts((c,))) for cell in able)
+        if isinstance(hosts, int):
+            return
+        segments = encoding.number(f"{component.name}.segments.{size}", each * domains)
+        encoding.add(hosts == segment * segments)
+        encoding.add(segments <= each * hosting)
 
 
 def _nodes(facts: Facts, component: Component) -> Iterator[str]:
@@ -49,3 +114,19 @@ def _counts(facts: Facts, component: Component, segment_size: int) -> Iterator[s
     for size, count in totals.items():
         if not component.segment_required and count % segment_size:
             yield (f"{component.name} holds {count} nodes of {size} GPUs, not a multiple of its segment_size {segment_size}")
+
+
+def whole_node_counts(job: Job, c: int, node_class: NodeClass, counts: Sequence[int]) -> Sequence[int]:
+    """None, or as many workers as fill the whole node, where every GPU is available and the width divides the size."""
+    size, width = node_class.gpus, job.width[c]
+    if not size or not width or not node_class.shape.whole or size % width or size // width not in counts:
+        return (0,)
+    return (0, size // width)
+
+
+def by_size(cells: Iterable[Cell]) -> dict[int, list[Cell]]:
+    """Cells by the number of GPUs of their nodes."""
+    found: dict[int, list[Cell]] = {}
+    for cell in cells:
+        found.setdefault(cell.node_class.gpus, []).append(cell)
+    return found

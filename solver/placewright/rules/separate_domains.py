@@ -7,11 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import combinations
+from typing import TYPE_CHECKING
 
 from placewright.facts import Facts
+from placewright.rules.rule import Rule
+
+if TYPE_CHECKING:
+    from placewright.encode.classes import NodeClass
+    from placewright.encode.encoding import Encoding
+    from placewright.job import Job
 
 
-class SeparateDomains:
+class SeparateDomains(Rule):
     """The listed components have no domain in common, pair by pair."""
 
     name = "separate_domains"
@@ -25,3 +32,19 @@ class SeparateDomains:
                 for unit in hosting[first]:
                     if unit in hosting[second]:
                         yield f"{first} and {second} are both in {' '.join(unit)} and must be in separate NVLink domains"
+
+    def apart(self, job: Job, node_class: NodeClass) -> Iterator[tuple[int, int]]:
+        """Two components in different domains are on different nodes too."""
+        for names in job.problem.rules.separate_domains:
+            yield from combinations(job.names(names), 2)
+
+    def encode(self, encoding: Encoding) -> None:
+        """No domain hosts two of them; nodes without a domain are covered by ``apart``."""
+        for _index, names in enumerate(encoding.problem.rules.separate_domains):
+            for a, b in combinations(encoding.job.names(names), 2):
+                for area in encoding.areas:
+                    if not area.single_nodes:
+                        for part in area.parts:
+                            both = area.may_host(part, a) + area.may_host(part, b)
+                            limit = 1 if part.members is None else part.number
+                            encoding.add(both <= limit)

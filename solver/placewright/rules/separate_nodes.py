@@ -7,11 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import combinations
+from typing import TYPE_CHECKING
 
 from placewright.facts import Facts
+from placewright.rules.rule import Rule
+
+if TYPE_CHECKING:
+    from placewright.encode.classes import NodeClass
+    from placewright.job import Job
 
 
-class SeparateNodes:
+class SeparateNodes(Rule):
     """The listed components have no node in common, pair by pair."""
 
     name = "separate_nodes"
@@ -25,3 +31,8 @@ class SeparateNodes:
                 for node_id in facts.x.get(first, {}):
                     if node_id in theirs:
                         yield f"{first} and {second} are both on {node_id} and must be on separate nodes"
+
+    def apart(self, job: Job, node_class: NodeClass) -> Iterator[tuple[int, int]]:
+        """No node hosts two of them."""
+        for names in job.problem.rules.separate_nodes:
+            yield from combinations(job.names(names), 2)

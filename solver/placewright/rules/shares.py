@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from placewright.facts import Facts
+from placewright.rules.rule import Rule
 from placewright_models.quantities import UNITS
 
 
-class Shares:
+class Shares(Rule):
     """Sums what fractional workers and workers with ``gpu_share`` hold; components that give no share take turns."""
 
     name = "shares"

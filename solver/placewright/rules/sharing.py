@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from placewright.facts import Facts
+from placewright.rules.rule import Rule
 from placewright_models.ranges import format_ranges
 
 
-class Sharing:
+class Sharing(Rule):
     """Components on one GPU are pairwise shareable; two workers of one component only where they take shares."""
 
     name = "sharing"

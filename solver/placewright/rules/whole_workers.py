@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from placewright.facts import Facts, Ranges
+from placewright.rules.rule import Rule
 from placewright_models.ranges import format_ranges
 from placewright_models.workload import Component
 
 
-class WholeWorkers:
+class WholeWorkers(Rule):
     """One range of ``gpus`` indices for whole workers, one GPU for a share, nothing for workers without GPU."""
 
     name = "whole_workers"

@@ -1,0 +1,118 @@
+"""Areas: one NVLink domain, several equal ones together, or equal nodes without a domain.
+
+Counting several equal domains together loses nothing for the rules and goals that allow it (``Rule.per_domain``); the
+proof is in ``docs/model.md``. An area knows its cells and how many of its domains host a component. Modify this file when
+domains get another encoding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from placewright.encode.cells import Cell
+from placewright.encode.classes import Domain
+from placewright.encode.features import Hosts
+from placewright_models.cluster import Node
+
+if TYPE_CHECKING:
+    from ortools.sat.python import cp_model
+
+
+@dataclass(slots=True)
+class Part:
+    """Cells of an area under one choice of components that may lie there.
+
+    ``number``: how many domains made this choice (an expression); ``members``: those components, None for all.
+    """
+
+    number: Any
+    members: frozenset[int] | None
+    cells: list[Cell] = field(default_factory=list)
+
+
+class Area:
+    """Domains counted together, with their cells.
+
+    Attributes:
+        domains: the domains, topological order; for nodes without a domain, one domain per node.
+        nodes: for each cell (by position in ``cells``) the nodes of each domain that it stands for.
+        units: level -> unit name, for the levels that matter; None where unknown.
+    """
+
+    def __init__(self, domains: Sequence[Domain], name: str) -> None:
+        self.domains = list(domains)
+        self.name = name
+        self.parts: list[Part] = []
+        self.cells: list[Cell] = []
+        self.nodes: list[list[list[Node]]] = []
+
+    @property
+    def single_nodes(self) -> bool:
+        """Each node of the area is a domain of its own."""
+        return not self.domains[0].known
+
+    def add(self, part: Part, cell: Cell, nodes: list[list[Node]]) -> None:
+        """Put a cell into a part; ``nodes`` holds, per domain, the nodes that the cell stands for."""
+        part.cells.append(cell)
+        self.cells.append(cell)
+        self.nodes.append(nodes)
+
+    def hosting(self, components: tuple[int, ...]) -> Any:
+        """How many domains of the area host any of the components (at least; minimise or bound it from above)."""
+        raise NotImplementedError
+
+    def may_host(self, part: Part, c: int) -> Any:
+        """How many domains of the part may host the component, as an expression."""
+        raise NotImplementedError
+
+
+class SingleNodes(Area):
+    """Equal nodes without a known domain: each is a domain, so domains are counted as nodes."""
+
+    def hosting(self, components: tuple[int, ...]) -> Any:
+        return sum(cell.total(Hosts(components)) for cell in self.cells)
+
+    def may_host(self, part: Part, c: int) -> Any:
+        return self.hosting((c,))
+
+
+class OneDomain(Area):
+    """One domain, with a Boolean per component."""
+
+    def __init__(self, model: cp_model.CpModel, domain: Domain, name: str, count: int) -> None:
+        super().__init__([domain], name)
+        self.model = model
+        self.hosts = [model.new_bool_var(f"{name}.hosts{c}") for c in range(count)]
+        self._any: dict[tuple[int, ...], Any] = {}
+
+    def link(self, c: int) -> None:
+        """Nothing of c in the domain unless it hosts c."""
+        for cell in self.cells:
+            hosting = cell.total(Hosts((c,)))
+            if not isinstance(hosting, int):
+                self.model.add(hosting <= cell.size * self.hosts[c])
+
+    def hosting(self, components: tuple[int, ...]) -> Any:
+        if len(components) == 1:
+            return self.hosts[components[0]]
+        known = self._any.get(components)
+        if known is None:
+            known = self._any[components] = self.model.new_bool_var(f"{self.name}.hosts{components}")
+            for c in components:
+                self.model.add(known >= self.hosts[c])
+        return known
+
+    def may_host(self, part: Part, c: int) -> Any:
+        return self.hosts[c]
+
+
+class EqualDomains(Area):
+    """Several equal domains: how many of them may host each set of components."""
+
+    def hosting(self, components: tuple[int, ...]) -> Any:
+        return sum(part.number for part in self.parts if part.members is not None and part.members & set(components))
+
+    def may_host(self, part: Part, c: int) -> Any:
+        return part.number if part.members is not None and c in part.members else 0

@@ -1,0 +1,385 @@
+"""A problem as a CP-SAT model: areas, cells, totals; the frame that rules and goals fill in.
+
+Usage: ``encoding = Encoding(problem, params)``; then ``encoding.objective(name)`` is a goal's expression and
+``encoding.contents(value)`` reads a solution back. Which encoding each class of nodes and domains gets is decided here:
+equal domains are counted together where no rule or goal needs them one by one; node patterns are counted unless a class
+has too many. Modify this file when that choice changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations, pairwise
+from typing import Any
+
+from ortools.sat.python import cp_model
+
+from placewright.encode.areas import Area, EqualDomains, OneDomain, Part, SingleNodes
+from placewright.encode.cells import Cell, NodeCell, NodeVariables, PatternCell
+from placewright.encode.classes import Domain, Topology
+from placewright.encode.features import Feature, Hosts, Square, Workers
+from placewright.encode.local import Local
+from placewright.encode.patterns import Pattern, TooManyPatterns, patterns
+from placewright.goals import GOAL_BY_NAME
+from placewright.job import Job
+from placewright.params import SolveParams
+from placewright.rules import RULES
+from placewright_models.cluster import CLUSTER_LEVEL, DOMAIN_LEVEL
+from placewright_models.problem import Problem
+
+
+class Encoding:
+    """The model of one problem.
+
+    Attributes:
+        placed: per component the number of its workers: an int, or a variable where it is elastic.
+        areas: every area with its cells.
+    """
+
+    def __init__(self, problem: Problem, params: SolveParams | None = None, topology: Topology | None = None) -> None:
+        self.params = params or SolveParams()
+        self.problem = problem
+        self.job = Job(problem)
+        self.local = Local(self.job)
+        self.model = cp_model.CpModel()
+        goals = [GOAL_BY_NAME[name] for name in problem.goals]
+        speakers = [*RULES, *goals]
+        levels = {level for speaker in speakers for level in speaker.levels(self.job)}
+        self.topology = topology or Topology(self.job, sorted(levels))
+        self.exact = frozenset(self.local.exact.union(*(goal.exact(self.job) for goal in goals)))
+        self.per_domain = any(speaker.per_domain(self.job, self.topology) for speaker in speakers)
+        self.measured_even = any(goal.name == "evenness" for goal in goals)
+        self.areas: list[Area] = []
+        self.cell_workers_needed: set[int] = set()
+        self._cell_workers: dict[tuple[int, int], Any] = {}
+        self._patterns: dict[int, list[Pattern] | None] = {}
+        self.placed: list[Any] = [self._placed(c) for c in range(self.job.count)]
+        self._build()
+        for rule in RULES:
+            rule.encode(self)
+        self.objectives = {goal.name: goal.expression(self) for goal in goals}
+        self._finish()
+
+    # Building
+
+    def _placed(self, c: int) -> Any:
+        component = self.job.components[c]
+        low = component.min_workers or 0
+        high = component.max_workers if component.max_workers is not None else len(self.problem.cluster.nodes)
+        return low if low == high else self.model.new_int_var(low, high, f"{component.name}.workers")
+
+    def class_patterns(self, t: int) -> list[Pattern] | None:
+        """Patterns of node class t; None where its nodes are encoded one by one."""
+        if t not in self._patterns:
+            try:
+                found = patterns(self.local, self.topology.classes[t], self.exact, self.params.pattern_limit)
+                if self.measured_even and any(max(p[c] for p in found) > 1000 for c in self._even_loose() if found):
+                    raise TooManyPatterns
+                self._patterns[t] = found
+            except TooManyPatterns:
+                self._patterns[t] = None
+        return self._patterns[t]
+
+    def _even_loose(self) -> list[int]:
+        return [c for c, component in enumerate(self.job.components) if component.spread == "even" and c not in self.exact]
+
+    def _usable(self, t: int) -> bool:
+        node_class = self.topology.classes[t]
+        return any(len(self.local.counts(node_class, c)) > 1 for c in range(self.job.count))
+
+    def _build(self) -> None:
+        groups = self.topology.domain_classes()
+        together = not self.per_domain and len(self.topology.domains) > self.params.one_by_one_domains
+        for g, domains in enumerate(groups):
+            usable = [t for t in sorted(domains[0].nodes) if self._usable(t)]
+            if not usable:
+                continue
+            if not domains[0].known:
+                self._add_single_nodes(domains, usable[0], f"nodes{g}")
+            elif together and len(domains) > 1 and self._sets(usable) is not None:
+                self._add_equal(domains, usable, f"domains{g}")
+            else:
+                for d, domain in enumerate(domains):
+                    self._add_domain(domain, usable, f"domain{g}.{d}")
+                self._order(domains)
+
+    def _add_single_nodes(self, domains: list[Domain], t: int, name: str) -> None:
+        area = SingleNodes(domains, name)
+        part = Part(len(domains), None)
+        area.parts.append(part)
+        found = self.class_patterns(t)
+        node_class = self.topology.classes[t]
+        if found is not None:
+            cell = PatternCell(self.model, node_class, len(domains), found, self.exact, name)
+            area.add(part, cell, [domain.nodes[t] for domain in domains])
+        else:
+            for d, domain in enumerate(domains):
+                variables = NodeVariables(self.model, self.local, node_class, f"{name}.{d}")
+                area.add(part, NodeCell(variables), [domain.nodes[t]])
+            self._order_nodes([cell for cell in area.cells if isinstance(cell, NodeCell)])
+        self.areas.append(area)
+
+    def _add_domain(self, domain: Domain, usable: list[int], name: str) -> None:
+        area = OneDomain(self.model, domain, name, self.job.count)
+        part = Part(1, None)
+        area.parts.append(part)
+        for t in usable:
+            nodes = domain.nodes[t]
+            found = self.class_patterns(t)
+            node_class = self.topology.classes[t]
+            if found is not None:
+                cell = PatternCell(self.model, node_class, len(nodes), found, self.exact, f"{name}.class{t}")
+                area.add(part, cell, [nodes])
+                continue
+            cells = []
+            for n, node in enumerate(nodes):
+                variables = NodeVariables(self.model, self.local, node_class, f"{name}.class{t}.{n}")
+                cells.append(NodeCell(variables))
+                area.add(part, cells[-1], [[node]])
+            self._order_nodes(cells)
+        for c in range(self.job.count):
+            area.link(c)
+        self.areas.append(area)
+
+    def _sets(self, usable: list[int]) -> list[frozenset[int]] | None:
+        """Every set of components that a domain of these classes may host; None where there are too many to count."""
+        if any(self.class_patterns(t) is None for t in usable):
+            return None
+        able = [
+            c
+            for c in range(self.job.count)
+            if any(len(self.local.counts(self.topology.classes[t], c)) > 1 for t in usable)
+        ]
+        if len(able) > self.params.most_components_in_sets:
+            return None
+        return [frozenset(chosen) for size in range(1, len(able) + 1) for chosen in combinations(able, size)]
+
+    def _add_equal(self, domains: list[Domain], usable: list[int], name: str) -> None:
+        area = EqualDomains(domains, name)
+        for members in self._sets(usable) or []:
+            label = f"{name}.set{'_'.join(map(str, sorted(members)))}"
+            part = Part(self.model.new_int_var(0, len(domains), label), members)
+            area.parts.append(part)
+            for t in usable:
+                inside = [p for p in self.class_patterns(t) or [] if all(c in members for c, n in enumerate(p) if n)]
+                each = len(domains[0].nodes[t])
+                cell = PatternCell(
+                    self.model,
+                    self.topology.classes[t],
+                    each * len(domains),
+                    inside,
+                    self.exact,
+                    f"{label}.class{t}",
+                    bound=each * part.number,
+                )
+                area.add(part, cell, [domain.nodes[t] for domain in domains])
+        self.model.add(sum(part.number for part in area.parts) <= len(domains))
+        self.areas.append(area)
+
+    # Symmetry: only between provably equal nodes and domains, and switchable, so that tests can solve without.
+
+    def _order_nodes(self, cells: list[NodeCell]) -> None:
+        """Equal nodes in order of what they hold."""
+        if self.params.break_symmetry:
+            weights = [len(self.job.components) - c for c in range(self.job.count)]
+            loads = [sum(w * x for w, x in zip(weights, cell.variables.x, strict=True)) for cell in cells]
+            for first, second in pairwise(loads):
+                self.model.add(first >= second)
+
+    def _order(self, domains: list[Domain]) -> None:
+        """Equal domains in order of how many nodes host something, weighted by component."""
+        areas = self.areas[-len(domains) :]
+        if not self.params.break_symmetry or len(domains) < 2:
+            return
+        loads = []
+        for area in areas:
+            load: Any = 0
+            for cell in area.cells:
+                for c in range(self.job.count):
+                    load = load + (self.job.count - c) * cell.total(Hosts((c,)))
+            loads.append(load)
+        for first, second in pairwise(loads):
+            self.model.add(first >= second)
+
+    # What rules and goals ask
+
+    def add(self, constraint: Any) -> None:
+        """Add a constraint; one that fell to a plain truth value is kept as such."""
+        if isinstance(constraint, bool):
+            if not constraint:
+                self.model.add_bool_or([])
+            return
+        self.model.add(constraint)
+
+    def number(self, name: str, most: int = 10**8) -> Any:
+        """A new count variable between 0 and ``most``."""
+        return self.model.new_int_var(0, most, name)
+
+    @property
+    def cells(self) -> Iterator[Cell]:
+        """Every cell of every area."""
+        for area in self.areas:
+            yield from area.cells
+
+    def total(self, feature: Feature) -> Any:
+        """The feature summed over all nodes."""
+        return sum(cell.total(feature) for cell in self.cells)
+
+    def workers(self, cell: Cell, c: int) -> Any:
+        """The number of workers of c in the cell: an expression, or a variable where the component is loose."""
+        if c in self.exact or isinstance(cell, NodeCell):
+            return cell.total(Workers(c))
+        self.cell_workers_needed.add(c)
+        key = (id(cell), c)
+        known = self._cell_workers.get(key)
+        if known is None:
+            most = max((pattern[c] for pattern in cell.patterns), default=0) * cell.size  # type: ignore[attr-defined]
+            if not most:
+                return 0
+            known = self._cell_workers[key] = self.model.new_int_var(0, most, f"workers{len(self._cell_workers)}.{c}")
+            self.model.add(known <= cell.room(c))
+            self.model.add(known >= cell.least(c))
+        return known
+
+    def cell_workers(self, cell: Cell, c: int) -> Any | None:
+        """The variable made by ``workers`` for a loose component, None where none was needed."""
+        return self._cell_workers.get((id(cell), c))
+
+    def unit_cells(self, level: str) -> Iterator[tuple[list[Cell], bool]]:
+        """Cells by unit of the level. The flag says that each node of these cells is a unit of its own."""
+        if level == CLUSTER_LEVEL:
+            yield list(self.cells), False
+            return
+        by_unit: dict[tuple[str, str], list[Cell]] = {}
+        alone: list[Cell] = []
+        for area in self.areas:
+            if level == DOMAIN_LEVEL:
+                if area.single_nodes:
+                    alone.extend(area.cells)
+                else:
+                    yield list(area.cells), False
+                continue
+            unit = area.domains[0].units[self.topology.levels.index(level)]
+            for cell in area.cells:
+                if level in cell.node_class.unknown or unit is None:
+                    alone.append(cell)
+                else:
+                    by_unit.setdefault(unit, []).append(cell)
+        for cells in by_unit.values():
+            yield cells, False
+        if alone:
+            yield alone, True
+
+    def squares(self, c: int) -> Any:
+        """Sum over nodes of the squared number of workers of c (at least; minimise it).
+
+        Loose components: level v counts the nodes that hold v or more, and v squared is the sum of the first v odd
+        numbers; since they grow, the levels fill from below by themselves. Proof in docs/model.md.
+        """
+        if c in self.exact or not all(isinstance(cell, PatternCell) for cell in self.cells):
+            parts = [cell for cell in self.cells if isinstance(cell, PatternCell) and c not in self.exact]
+            rest = [cell for cell in self.cells if not (isinstance(cell, PatternCell) and c not in self.exact)]
+            return sum(self._levels(c, [cell], self.workers(cell, c)) for cell in parts) + sum(
+                cell.total(Square(c)) for cell in rest
+            )
+        if c in self.cell_workers_needed:
+            return sum(self._levels(c, [cell], self.workers(cell, c)) for cell in self.cells)
+        return self._levels(c, list(self.cells), self.placed[c])
+
+    def _levels(self, c: int, cells: list[Any], workers: Any) -> Any:
+        top = max((pattern[c] for cell in cells for pattern in cell.patterns), default=0)
+        if not top:
+            return 0
+        size = sum(cell.size for cell in cells)
+        levels = [self.model.new_int_var(0, size, f"even{c}.{id(cells[0])}.{v}") for v in range(1, top + 1)]
+        for v, level in enumerate(levels, start=1):
+            able = sum(cell.at_least(c, v) for cell in cells)
+            self.model.add(level == able if v == 1 else level <= able)
+        self.model.add(sum(levels) == workers)
+        return sum((2 * v - 1) * level for v, level in enumerate(levels, start=1))
+
+    # Finishing and reading back
+
+    def _finish(self) -> None:
+        """Tie the cells to the number of workers asked."""
+        for c in range(self.job.count):
+            if c in self.exact:
+                self.model.add(self.total(Workers(c)) == self.placed[c])
+            elif c in self.cell_workers_needed:
+                self.model.add(sum(self.workers(cell, c) for cell in self.cells) == self.placed[c])
+            else:
+                self.model.add(sum(cell.room(c) for cell in self.cells) >= self.placed[c])
+                self.model.add(sum(cell.least(c) for cell in self.cells) <= self.placed[c])
+        for c in range(self.job.count):
+            self._bound(c)
+
+    def _bound(self, c: int) -> None:
+        """Fewest nodes and fewest domains that can hold the component alone, largest first (knapsack bounds)."""
+        least = self.job.components[c].min_workers or 0
+        if not least:
+            return
+        per_node: list[tuple[int, int]] = []
+        per_domain: list[tuple[int, int]] = []
+        for area in self.areas:
+            for domains, capacity in self._capacities(area, c):
+                per_domain.append((capacity, domains))
+            for cell in area.cells:
+                most = self.local.counts(cell.node_class, c)[-1]
+                if not any(part.members is not None for part in area.parts) or cell in area.parts[-1].cells:
+                    per_node.append((most, cell.size))
+        nodes = fewest(per_node, least)
+        if nodes is not None and nodes > 1:
+            self.model.add(self.total(Hosts((c,))) >= nodes)
+        domains_needed = fewest(per_domain, least)
+        if domains_needed is not None and domains_needed > 1:
+            self.model.add(sum(area.hosting((c,)) for area in self.areas) >= domains_needed)
+
+    def _capacities(self, area: Area, c: int) -> list[tuple[int, int]]:
+        """(number of domains, most workers of c that one of them holds alone)."""
+        component = self.job.components[c]
+        domain = area.domains[0]
+        if area.single_nodes:
+            t = next(iter(domain.nodes))
+            return [(len(area.domains), self.local.counts(self.topology.classes[t], c)[-1])]
+        total = 0
+        by_size: dict[int, tuple[int, int]] = {}
+        for t, nodes in domain.nodes.items():
+            node_class = self.topology.classes[t]
+            most = self.local.counts(node_class, c)[-1]
+            if component.segment_size is not None and component.segment_required and most:
+                before, each = by_size.get(node_class.gpus, (0, most))
+                by_size[node_class.gpus] = (before + len(nodes), each)
+            else:
+                total += most * len(nodes)
+        segment = component.segment_size or 1
+        total += sum(number // segment * segment * each for number, each in by_size.values())
+        return [(len(area.domains), total)]
+
+    def contents(self, value: Any) -> list[tuple[Area, Part, Cell, list[tuple[Pattern, int]]]]:
+        """After solving: per cell the patterns with their numbers of nodes, empty cells left out."""
+        found = []
+        for area in self.areas:
+            for part in area.parts:
+                for cell in part.cells:
+                    held = cell.contents(value)
+                    if held:
+                        found.append((area, part, cell, held))
+        return found
+
+
+def fewest(capacities: list[tuple[int, int]], needed: int) -> int | None:
+    """How many of the largest capacities (capacity, number of such) reach ``needed``; None where all together do not.
+
+    >>> fewest([(8, 2), (4, 10)], 20)
+    3
+    """
+    used = 0
+    for capacity, number in sorted(capacities, reverse=True):
+        if capacity <= 0:
+            break
+        whole = min(number, -(-needed // capacity))
+        used += whole
+        needed -= whole * capacity
+        if needed <= 0:
+            return used
+    return None

@@ -1,0 +1,89 @@
+"""What may lie on one node of a class: the node-local rules, collected from the list of rules.
+
+A node-local rule says its part through hooks (``Rule.node_counts``, ``Rule.apart``, ``Rule.follows``); GPU layout, CPU and
+memory are here since every pattern needs them. Modify this file only when a node-local rule fits none of the hooks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from placewright.encode.classes import NodeClass
+from placewright.job import Job
+from placewright.layout.fits import Fits
+from placewright.rules import RULES
+
+
+class Local:
+    """Node-local meaning of a job; answers are remembered per class."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.fits = Fits(job)
+        self.follows = [pair for rule in RULES for pair in rule.follows(job)]
+        self.exact = frozenset(c for rule in RULES for c in rule.exact(job))
+        self._counts: dict[tuple[NodeClass, int], list[int]] = {}
+        self._apart: dict[bool, list[tuple[int, int]]] = {}
+
+    def counts(self, node_class: NodeClass, c: int) -> list[int]:
+        """The numbers of workers of c that may lie on such a node when alone there, ascending, always with 0."""
+        key = (node_class, c)
+        known = self._counts.get(key)
+        if known is None:
+            known = self._counts[key] = self._count(node_class, c)
+        return known
+
+    def _count(self, node_class: NodeClass, c: int) -> list[int]:
+        job = self.job
+        component = job.components[c]
+        if not node_class.may >> c & 1:
+            return [0]
+        most = component.max_workers if component.max_workers is not None else 1
+        if component.per_node_of is not None:
+            most = min(most, 1)
+        if job.cpu_units[c] and node_class.cpu_units is not None:
+            most = min(most, node_class.cpu_units // job.cpu_units[c])
+        if job.memory[c] and node_class.memory is not None:
+            most = min(most, node_class.memory // job.memory[c])
+        if job.needs_gpu[c]:
+            most = min(most, self._most_on_gpus(node_class, c))
+        counts: Sequence[int] = range(most + 1)
+        for rule in RULES:
+            counts = rule.node_counts(job, c, node_class, counts)
+        allowed = list(counts)
+        return allowed if allowed and allowed[0] == 0 else [0, *allowed]
+
+    def _most_on_gpus(self, node_class: NodeClass, c: int) -> int:
+        job, shape = self.job, node_class.shape
+        if job.fractional[c]:
+            return shape.available * job.per_gpu[c]
+        bound = sum(length // job.width[c] for length in shape.lengths())
+        if not job.components[c].aligned or any(len(item.members) > 1 and c in item.members for item in job.items):
+            return bound
+        while bound and not self.fits(shape, self._alone(c, bound)):
+            bound -= 1
+        return bound
+
+    def _alone(self, c: int, count: int) -> list[int]:
+        counts = [0] * self.job.count
+        counts[c] = count
+        return counts
+
+    def apart(self, node_class: NodeClass) -> list[tuple[int, int]]:
+        """Pairs that no node of this class may host together."""
+        known = self._apart.get(node_class.no_domain)
+        if known is None:
+            known = [pair for rule in RULES for pair in rule.apart(self.job, node_class)]
+            self._apart[node_class.no_domain] = known
+        return known
+
+    def resources_fit(self, node_class: NodeClass, counts: Sequence[int]) -> bool:
+        """CPU and memory of everything on the node (H6)."""
+        job = self.job
+        if node_class.cpu_units is not None:
+            if sum(n * units for n, units in zip(counts, job.cpu_units, strict=True)) > node_class.cpu_units:
+                return False
+        if node_class.memory is not None:
+            if sum(n * size for n, size in zip(counts, job.memory, strict=True)) > node_class.memory:
+                return False
+        return True

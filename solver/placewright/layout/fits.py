@@ -1,0 +1,95 @@
+"""Whether given counts of workers fit on the GPUs of one node: the node-local half of H2, H3, H4, H5, H7, H11, aligned.
+
+Usage: ``Fits(job)(shape, counts)``. Closed forms answer nearly always (``span.py``); otherwise a search over intervals, or
+the GPU model where the node has holes. Answers are remembered. Modify this file when a new node-local GPU rule comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from placewright.job import Job
+from placewright.layout.gpu_model import decide
+from placewright.layout.intervals import lengths_by_total, search
+from placewright.layout.shape import Piece, Shape, demand
+from placewright.layout.span import cotree, least_span
+
+
+class Fits:
+    """Remembers which counts fit which node shapes; one instance per job."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self._known: dict[tuple[Shape, tuple[int, ...]], bool] = {}
+
+    def __call__(self, shape: Shape, counts: Sequence[int]) -> bool:
+        """Whether ``counts[c]`` workers of each component have a layout on the node."""
+        if not any(counts[c] for c in self.job.item_of):
+            return True
+        key = (shape, tuple(count if self.job.needs_gpu[c] else 0 for c, count in enumerate(counts)))
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = self._decide(shape, key[1])
+        return known
+
+    def _decide(self, shape: Shape, counts: tuple[int, ...]) -> bool:
+        job = self.job
+        pieces = demand(job, counts)
+        if pieces is None or not shape.runs:
+            return False
+        present = tuple(piece.item for piece in pieces)
+        lengths = {piece.item: piece.least for piece in pieces}
+        span, exact = least_span(cotree(present, job.conflicts), lengths, job.conflicts)
+        if span > shape.available:
+            return False
+        watched = any(job.share_coupled[piece.item] or job.self_coupled[piece.item] for piece in pieces)
+        aligned = any(job.items[piece.item].aligned > 1 for piece in pieces)
+        if len(shape.runs) == 1:
+            if exact and not watched and not aligned:
+                return True
+            return self._by_intervals(shape, counts, pieces)
+        wide = [piece for piece in pieces if job.items[piece.item].width > 1]
+        if not watched:
+            # One-GPU pieces need no neighbours, so only the number of GPUs counts.
+            if not wide and exact:
+                return True
+            sharing = any(not job.conflicts[a] >> b & 1 for a in present for b in present if a < b)
+            if not sharing and not aligned:
+                blocks = sorted(((job.items[p.item].width, p.blocks) for p in wide), reverse=True)
+                return pack_runs(tuple(sorted(shape.lengths())), tuple(blocks))
+        return decide(job, shape, counts, present)
+
+    def _by_intervals(self, shape: Shape, counts: Sequence[int], pieces: Sequence[Piece]) -> bool:
+        return any(
+            search(self.job, shape, counts, pieces, lengths, 0) is not None for lengths in lengths_by_total(pieces)
+        )
+
+
+@lru_cache(maxsize=65_536)
+def pack_runs(runs: tuple[int, ...], blocks: tuple[tuple[int, int], ...]) -> bool:
+    """Whether blocks (width, number), widest first, can be cut from runs of these lengths.
+
+    One-GPU pieces are left out by the caller: they fill what is left, whose size is known.
+
+    >>> pack_runs((3, 3), ((2, 2),)), pack_runs((3, 3), ((2, 3),))
+    (True, False)
+    """
+    if not blocks:
+        return True
+    (width, number), rest = blocks[0], blocks[1:]
+    if sum(run // width for run in runs) < number:
+        return False
+
+    def deal(index: int, left: int, runs_now: tuple[int, ...]) -> bool:
+        if not left:
+            return pack_runs(tuple(sorted(runs_now)), rest)
+        if index == len(runs_now):
+            return False
+        for here in range(min(left, runs_now[index] // width), -1, -1):
+            changed = (*runs_now[:index], runs_now[index] - here * width, *runs_now[index + 1 :])
+            if deal(index + 1, left - here, changed):
+                return True
+        return False
+
+    return deal(0, number, runs)

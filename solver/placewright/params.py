@@ -1,0 +1,71 @@
+"""Every setting of a run, as one frozen value; the only file that names CP-SAT parameters.
+
+Usage: ``plan(problem, time_limit=10)`` or ``plan(problem, params=SolveParams(...))``; ``SolveParams.from_toml(path)`` reads a
+file. Modify this file when a run gets another setting.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class SolveParams:
+    """How to solve.
+
+    Attributes:
+        time_limit: seconds over all goals together.
+        workers: solver threads.
+        seed: random seed of the solver.
+        log: let the solver write its own log to stderr.
+        break_symmetry: order provably equal nodes and domains.
+        pattern_limit: node classes with more patterns than this are encoded node by node.
+        one_by_one_domains: up to so many domains are always counted one by one.
+        most_components_in_sets: equal domains are counted together where at most so many components may lie in them.
+    """
+
+    time_limit: float = 30.0
+    workers: int = 2
+    seed: int = 0
+    log: bool = False
+    break_symmetry: bool = True
+    pattern_limit: int = 1500
+    one_by_one_domains: int = 12
+    most_components_in_sets: int = 5
+
+    def with_(self, **changes: Any) -> SolveParams:
+        """The same settings with some changed."""
+        return replace(self, **changes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The settings as plain data, for records of runs."""
+        return asdict(self)
+
+    @staticmethod
+    def from_toml(path: str | Path) -> SolveParams:
+        """Settings from a TOML file; unknown names are refused.
+
+        Raises:
+            TypeError: if the file names a setting that there is not.
+        """
+        try:
+            import tomllib
+        except ModuleNotFoundError:  # Python 3.10
+            import tomli as tomllib  # type: ignore[import-not-found,no-redef]
+        return SolveParams(**tomllib.loads(Path(path).read_text()))
+
+
+def apply_to(solver: Any, params: SolveParams, time_left: float, workers: int | None = None) -> None:
+    """Set a ``CpSolver`` up."""
+    parameters = solver.parameters
+    parameters.max_time_in_seconds = max(0.01, time_left)
+    parameters.num_workers = workers or params.workers
+    parameters.random_seed = params.seed
+    parameters.log_search_progress = params.log
+    parameters.log_to_stdout = False
+    if params.log:
+        import sys
+
+        solver.log_callback = lambda text: print(text, file=sys.stderr)
