@@ -49,13 +49,23 @@ def _workers_given(_: Context, draft: Draft) -> Iterator[Fault]:
     if not draft.knows("workers", "replicas", "gpus_per_replica"):
         return
     if entry.replicas is None and entry.gpus_per_replica is not None:
-        yield Fault(f"{draft.place}.gpus_per_replica", "means something only beside replicas", "add replicas:, or write workers: and gpus:")
+        yield Fault(
+            f"{draft.place}.gpus_per_replica", "means something only beside replicas", "add replicas:, or workers: and gpus:"
+        )
     elif entry.replicas is not None and entry.gpus_per_replica is None:
-        yield Fault(f"{draft.place}.replicas", "nothing says how wide a replica is", "add gpus_per_replica:, or write workers: and gpus:")
+        yield Fault(
+            f"{draft.place}.replicas",
+            "nothing says how wide a replica is",
+            "add gpus_per_replica:, or write workers: and gpus:",
+        )
     elif entry.replicas is not None:
         both = [field for field in ("workers", "gpus") if field in entry.model_fields_set]
         for field in both:
-            yield Fault(f"{draft.place}.{field}", "stands beside replicas and gpus_per_replica", f"drop {field}, or drop replicas and gpus_per_replica")
+            yield Fault(
+                f"{draft.place}.{field}",
+                "stands beside replicas and gpus_per_replica",
+                f"drop {field}, or drop replicas and gpus_per_replica",
+            )
     elif draft.workers is None and draft.knows("per_node", "nodes", "per_node_of"):
         yield Fault(f"{draft.place}.workers", "is missing", "write workers: and a number, or {min: 1, max: 8}")
 
@@ -68,7 +78,11 @@ def _auto(context: Context, draft: Draft) -> Iterator[Fault]:
     if draft.per_node_of is None:
         yield Fault(place, "auto without per_node_of", "add per_node_of: and a component, or write a number")
     elif draft.entry.per_node_of is None and draft.name == AUTO_COMPONENT and AUTO_TARGET not in context.drafts:
-        yield Fault(place, f"auto means one on each node of {AUTO_TARGET}, and there is no {AUTO_TARGET}", "add per_node_of:, or write a number")
+        yield Fault(
+            place,
+            f"auto means one on each node of {AUTO_TARGET}, and there is no {AUTO_TARGET}",
+            "add per_node_of:, or write a number",
+        )
 
 
 def _per_node_of(context: Context, draft: Draft) -> Iterator[Fault]:
@@ -80,11 +94,15 @@ def _per_node_of(context: Context, draft: Draft) -> Iterator[Fault]:
     if other == draft.name:
         yield Fault(place, "names the component itself", "name another component")
     elif other not in context.drafts:
-        yield Fault(place, f"{other} is not a component", nearest(other, [name for name in context.drafts if name != draft.name]))
+        yield Fault(
+            place, f"{other} is not a component", nearest(other, [name for name in context.drafts if name != draft.name])
+        )
     per_node = draft.entry.per_node
     counts = per_node if isinstance(per_node, tuple) else (per_node,)
     if per_node is not None and any(count != 1 for count in counts):
-        yield Fault(f"{draft.place}.per_node", "per_node_of puts exactly one worker on each node", "drop per_node, or drop per_node_of")
+        yield Fault(
+            f"{draft.place}.per_node", "per_node_of puts exactly one worker on each node", "drop per_node, or drop per_node_of"
+        )
 
 
 def _cycles(context: Context) -> Iterator[Fault]:
@@ -100,7 +118,11 @@ def _cycles(context: Context) -> Iterator[Fault]:
             name = target[name]
         if name is not None and name in path:
             ring = [*path[path.index(name) :], name]
-            yield Fault(f"components.{name}.per_node_of", f"goes round in a circle: {listed(ring, 20)}", "one of them needs a number of workers")
+            yield Fault(
+                f"components.{name}.per_node_of",
+                f"goes round in a circle: {listed(ring, 20)}",
+                "one of them needs a number of workers",
+            )
 
 
 def _share(_: Context, draft: Draft) -> Iterator[Fault]:
@@ -121,14 +143,18 @@ def _group(context: Context, draft: Draft) -> Iterator[Fault]:
     if group is not None:
         if group.within is not None and group.within not in context.cluster.all_levels:
             levels = context.cluster.all_levels
-            yield Fault(f"{draft.place}.group.within", f"{group.within} is not a level of the cluster", nearest(group.within, levels))
-        if group.workers is None and draft.entry.replicas is None and draft.knows("group", "replicas"):
+            yield Fault(
+                f"{draft.place}.group.within", f"{group.within} is not a level of the cluster", nearest(group.within, levels)
+            )
+        if group.workers is None and draft.entry.replicas is None and draft.knows("group", "group.workers", "replicas"):
             yield Fault(f"{draft.place}.group.workers", "is missing", "say how many workers form a group")
         if draft.wide and group.workers is not None and group.workers != draft.group_workers:
-            wrong = f"{group.workers}, but a replica of {draft.group_workers} GPUs fits no node and is a group of {draft.group_workers} workers"
+            wrong = (
+                f"{group.workers}, but a replica of {draft.group_workers} GPUs fits no node: it is a group of that many workers"
+            )
             yield Fault(f"{draft.place}.group.workers", wrong, "drop it")
     size = draft.group_workers
-    if size is not None and draft.knows("group"):
+    if size is not None and draft.knows("group", "group.workers"):
         yield from _divides(draft, "group.workers", size, f"groups of {size}")
 
 
@@ -136,7 +162,9 @@ def _divides(draft: Draft, field: str, size: int, what: str) -> Iterator[Fault]:
     for count in dict.fromkeys(draft.workers or ()):
         if count is not None and count % size:
             near = sorted({count - count % size, count - count % size + size})
-            yield Fault(f"{draft.place}.{field}", f"{count} workers do not make whole {what}", f"{near[0]} or {near[1]} workers do")
+            yield Fault(
+                f"{draft.place}.{field}", f"{count} workers do not make whole {what}", f"{near[0]} or {near[1]} workers do"
+            )
 
 
 def _segments(_: Context, draft: Draft) -> Iterator[Fault]:
@@ -145,7 +173,9 @@ def _segments(_: Context, draft: Draft) -> Iterator[Fault]:
     size = entry.segment_size
     if size is None:
         if "segment_mode" in entry.model_fields_set and draft.knows("segment_size", "segment_mode"):
-            yield Fault(f"{draft.place}.segment_mode", "means something only beside segment_size", "add segment_size:, or drop it")
+            yield Fault(
+                f"{draft.place}.segment_mode", "means something only beside segment_size", "add segment_size:, or drop it"
+            )
         return
     place = f"{draft.place}.segment_size"
     if draft.gpus < 1 and draft.knows("gpus", "gpus_per_replica", "replicas"):
@@ -165,20 +195,30 @@ def _node_counts(_: Context, draft: Draft) -> Iterator[Fault]:
         return
     nodes, per_node = entry.nodes, entry.per_node
     if isinstance(per_node, tuple) and nodes is not None and nodes != len(per_node):
-        yield Fault(f"{draft.place}.nodes", f"{nodes}, but per_node lists {len(per_node)} nodes", f"write {len(per_node)}, or drop nodes")
+        yield Fault(
+            f"{draft.place}.nodes",
+            f"{nodes}, but per_node lists {len(per_node)} nodes",
+            f"write {len(per_node)}, or drop nodes",
+        )
     if counts is None or counts.low is None or counts.high is None:
         return
     asked = str(counts.high) if counts.low == counts.high else f"{counts.low} to {counts.high}"
     if isinstance(per_node, tuple):
         if not counts.low <= sum(per_node) <= counts.high:
-            yield Fault(f"{draft.place}.per_node", f"sums to {sum(per_node)}, but there are {asked} workers", f"write workers: {sum(per_node)}")
+            yield Fault(
+                f"{draft.place}.per_node",
+                f"sums to {sum(per_node)}, but there are {asked} workers",
+                f"write workers: {sum(per_node)}",
+            )
     elif per_node is not None and nodes is not None:
         product = nodes * per_node
         if not counts.low <= product <= counts.high:
             wrong = f"{nodes} nodes x {per_node} per node = {product}, but there are {asked} workers"
             yield Fault(f"{draft.place}.nodes", wrong, f"write workers: {product}")
     elif per_node is not None and counts.high // per_node * per_node < counts.low:
-        yield Fault(f"{draft.place}.per_node", f"{per_node} on each node never makes {asked} workers", f"a multiple of {per_node}")
+        yield Fault(
+            f"{draft.place}.per_node", f"{per_node} on each node never makes {asked} workers", f"a multiple of {per_node}"
+        )
     elif nodes is not None and nodes > counts.high:
         yield Fault(f"{draft.place}.nodes", f"{nodes} nodes cannot all host one of {asked} workers", f"at most {counts.high}")
     elif nodes == 0 and counts.low > 0:
@@ -199,5 +239,14 @@ def _node_names(context: Context, draft: Draft) -> Iterator[Fault]:
         yield Fault(f"{draft.place}.node_ids", wrong, "name at least one node, or drop node_ids")
 
 
-COMPONENT_CHECKS: tuple[Check, ...] = (_workers_given, _auto, _per_node_of, _share, _group, _segments, _node_counts, _node_names)
+COMPONENT_CHECKS: tuple[Check, ...] = (
+    _workers_given,
+    _auto,
+    _per_node_of,
+    _share,
+    _group,
+    _segments,
+    _node_counts,
+    _node_names,
+)
 """Every check of one component, in the order in which faults are told."""

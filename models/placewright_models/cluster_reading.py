@@ -84,7 +84,11 @@ def _levels(data: Any, faults: list[Fault]) -> tuple[str, ...]:
         return ()
     for index, level in enumerate(levels):
         if level in _RESERVED_LEVELS:
-            faults.append(Fault(f"cluster.levels[{index}]", f"{level} is a level of every cluster", "give it another name, or leave it out"))
+            faults.append(
+                Fault(
+                    f"cluster.levels[{index}]", f"{level} is a level of every cluster", "give it another name, or leave it out"
+                )
+            )
     return tuple(level for level in levels if level not in _RESERVED_LEVELS)
 
 
@@ -94,7 +98,9 @@ def _nodes(data: Mapping[Any, Any], faults: list[Fault]) -> tuple[Node, ...]:
         return ()
     raw = data["nodes"]
     if not isinstance(raw, (list, tuple)):
-        faults.append(Fault("cluster.nodes", f"{show(raw)} is not a list", "list the nodes: [{id: node-a, gpus: 8, cpus: 128}]"))
+        faults.append(
+            Fault("cluster.nodes", f"{show(raw)} is not a list", "list the nodes: [{id: node-a, gpus: 8, cpus: 128}]")
+        )
         return ()
     read: list[tuple[str, NodeEntry]] = []
     total = 0
@@ -135,9 +141,9 @@ def _check_entry(entry: NodeEntry, broken: frozenset[str], place: str, faults: l
         _check_counted(entry, fault)
     if "gpus" not in broken:
         check_indices(entry.unavailable_gpus, entry.gpus, f"{place}.unavailable_gpus", faults)
-        for index, held in enumerate(entry.occupied):
+        for index, held in enumerate(entry.occupied or ()):
             check_indices(held.gpus, entry.gpus, f"{place}.occupied[{index}].gpus", faults)
-    for index, held in enumerate(entry.occupied):
+    for index, held in enumerate(entry.occupied or ()):
         if held.plan is None:
             fault("occupied", f"entry {index} does not name its plan", "add plan: and the plan's name")
     if not {"cpus", "cpus_in_use", "reserved_cpus"} & broken:
@@ -175,10 +181,14 @@ def _check_counted(entry: NodeEntry, fault: Any) -> None:
             fault(field, wrong.wrong, wrong.right)
     patterned = entry.nvlink_domain is not None and "{" in entry.nvlink_domain
     if patterned and entry.nodes_per_domain is None:
-        fault("nvlink_domain", f"{entry.nvlink_domain!r} is numbered, but nothing says how many nodes a domain holds", "add nodes_per_domain:")
+        fault(
+            "nvlink_domain",
+            f"{entry.nvlink_domain!r} is numbered, but nothing says how many nodes a domain holds",
+            "add nodes_per_domain:",
+        )
     if entry.nodes_per_domain is not None and not patterned:
         fault("nodes_per_domain", "needs a numbered nvlink_domain", 'write nvlink_domain: "rack{}"')
-    for key, value in entry.labels.items():
+    for key, value in (entry.labels or {}).items():
         if "{" in value:
             fault("labels", f"{key}: {value!r} is a pattern, labels are not numbered", "write one counted entry for each label")
 
@@ -212,12 +222,12 @@ def _node(entry: NodeEntry) -> Node:
         nvlink_domain=entry.nvlink_domain,
         topo_rank=entry.topo_rank,
         accelerator=entry.accelerator,
-        labels=entry.labels,
+        labels=entry.labels or {},
         unavailable_gpus=entry.unavailable_gpus,
         cpus_in_use=entry.cpus_in_use,
         reserved_cpus=entry.reserved_cpus,
         memory_in_use=entry.memory_in_use,
-        occupied=tuple(Occupation(held.plan or "", held.gpus, held.cpus, held.memory) for held in entry.occupied),
+        occupied=tuple(Occupation(held.plan or "", held.gpus, held.cpus, held.memory) for held in entry.occupied or ()),
         excluded=entry.excluded,
         head=entry.head,
     )
@@ -283,14 +293,9 @@ def check_levels(nodes: tuple[Node, ...], levels: tuple[str, ...], faults: list[
             for node in nodes:
                 unit = node.nvlink_domain if chain[narrow] == DOMAIN_LEVEL else node.labels.get(chain[narrow])
                 parent = node.labels.get(chain[wide])
-                if unit is None or parent is None:
+                if unit is None or parent is None or above.setdefault(unit, parent) == parent or unit in told:
                     continue
-                if above.setdefault(unit, parent) != parent and unit not in told:
-                    told.add(unit)
-                    faults.append(
-                        Fault(
-                            "cluster.nodes",
-                            f"{chain[narrow]} {unit} lies in {chain[wide]} {above[unit]} and in {chain[wide]} {parent} (node {node.id})",
-                            f"one {chain[wide]} for the whole {chain[narrow]}",
-                        )
-                    )
+                told.add(unit)
+                both = f"{chain[wide]} {above[unit]} and in {chain[wide]} {parent} (node {node.id})"
+                wrong = f"{chain[narrow]} {unit} lies in {both}"
+                faults.append(Fault("cluster.nodes", wrong, f"one {chain[wide]} for the whole {chain[narrow]}"))

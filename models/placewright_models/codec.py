@@ -18,6 +18,7 @@ from placewright_models.plan_codec import plan_from_dict as plan_from_dict
 from placewright_models.problem import Problem
 from placewright_models.quantities import plain_number
 from placewright_models.reading import MAX_PLAN_BYTES, MAX_PROBLEM_BYTES, read_mapping
+from placewright_models.values import nearest, show
 from placewright_models.workload import Component, Rules
 
 _SECTIONS = ("cluster", "components", "rules", "traffic", "goals")
@@ -57,9 +58,7 @@ def load_problem(
     data = _read(source, MAX_PROBLEM_BYTES)
     for key in data:
         if key not in _SECTIONS:
-            from placewright_models.values import nearest
-
-            faults.append(Fault(str(key), "unknown key", nearest(key, _SECTIONS)))
+            faults.append(Fault(key if isinstance(key, str) else show(key), "unknown key", nearest(key, _SECTIONS)))
     section = _cluster_section(data, cluster, faults)
     if isinstance(section, Cluster):
         base, known = section, True
@@ -126,9 +125,9 @@ def _read(source: Source, limit: int) -> Mapping[str, Any]:
         return read_mapping(source, limit=limit)
     if isinstance(source, Mapping):
         return source
-    from placewright_models.values import show
-
-    raise InvalidProblem([Fault("", f"{show(source)} is neither a path nor a mapping", "a problem has the keys cluster and components")])
+    raise InvalidProblem(
+        [Fault("", f"{show(source)} is neither a path nor a mapping", "a problem has the keys cluster and components")]
+    )
 
 
 def _cluster_section(data: Mapping[str, Any], cluster: Source | Cluster | None, faults: list[Fault]) -> Any:

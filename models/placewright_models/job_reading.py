@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 from placewright_models import values
-from placewright_models.cluster import CLUSTER_LEVEL, DOMAIN_LEVEL, Cluster, Node
+from placewright_models.cluster import CLUSTER_LEVEL, DOMAIN_LEVEL, Cluster
 from placewright_models.errors import Fault
 from placewright_models.quantities import natural_key
 from placewright_models.schema import ComponentEntry, validate_part
@@ -99,7 +99,7 @@ def _resolve(draft: Draft, cluster: Cluster) -> Draft:
 def _replicas(draft: Draft, counts: Workers, width: Decimal, cluster: Cluster) -> Draft:
     """One worker for each replica where a node is wide enough, else a group of one-GPU workers for each."""
     entry = draft.entry
-    if width <= 1 or any(node.gpus >= width for node in cluster.nodes if _admits(entry, node, cluster)):
+    if width <= 1 or _widest_node(entry, cluster) >= width:
         return replace(draft, workers=counts, gpus=width)
     size = int(width)
     low, high = counts
@@ -107,17 +107,24 @@ def _replicas(draft: Draft, counts: Workers, width: Decimal, cluster: Cluster) -
     return replace(draft, workers=wide, gpus=Decimal(1), group_workers=size, wide=True)
 
 
-def _admits(entry: ComponentEntry, node: Node, cluster: Cluster) -> bool:
-    """H10 on an entry; ``Problem.admits`` says the same of a component."""
-    if node.excluded is not None or (node.head and not cluster.schedule_on_head):
-        return False
-    if entry.accelerator is not None and node.accelerator != entry.accelerator:
-        return False
-    if entry.node_ids is not None and node.id not in entry.node_ids:
-        return False
-    if entry.exclude_node_ids is not None and node.id in entry.exclude_node_ids:
-        return False
-    return all(node.labels.get(key) == value for key, value in entry.labels.items())
+def _widest_node(entry: ComponentEntry, cluster: Cluster) -> int:
+    """Most GPUs of a node that the component may use (H10); ``Problem.largest_node`` says the same of a component."""
+    wanted = None if entry.node_ids is None else frozenset(entry.node_ids)
+    barred = frozenset(entry.exclude_node_ids or ())
+    labels = (entry.labels or {}).items()
+    return max(
+        (
+            node.gpus
+            for node in cluster.nodes
+            if node.excluded is None
+            and (cluster.schedule_on_head or not node.head)
+            and (entry.accelerator is None or node.accelerator == entry.accelerator)
+            and (wanted is None or node.id in wanted)
+            and node.id not in barred
+            and all(node.labels.get(key) == value for key, value in labels)
+        ),
+        default=0,
+    )
 
 
 def default_within(cluster: Cluster) -> str:
@@ -155,7 +162,7 @@ def build_component(draft: Draft, within: str) -> Component:
         gpu_share=entry.gpu_share,
         kind=kind,
         accelerator=entry.accelerator,
-        labels=entry.labels,
+        labels=entry.labels or {},
         node_ids=None if entry.node_ids is None else tuple(sorted(entry.node_ids, key=natural_key)),
         exclude_node_ids=tuple(sorted(entry.exclude_node_ids or (), key=natural_key)),
         group=group,

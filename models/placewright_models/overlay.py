@@ -42,7 +42,9 @@ def exclude(cluster: Cluster, names: Sequence[str], faults: list[Fault]) -> Clus
                 wanted.add(name)
             elif name:
                 options = [*ids, *domains]
-                faults.append(Fault("exclude", f"{name} is neither a node nor an NVLink domain of the cluster", nearest(name, options)))
+                faults.append(
+                    Fault("exclude", f"{name} is neither a node nor an NVLink domain of the cluster", nearest(name, options))
+                )
     if not wanted:
         return cluster
 
@@ -113,7 +115,9 @@ def occupy(cluster: Cluster, plan: Plan, name: str, faults: list[Fault]) -> Clus
     for component, workers in plan.workers.items():
         asked = plan.problem.by_name.get(component)
         if asked is None:
-            faults.append(Fault(f"occupied {name}", f"the plan places {component}, which its problem does not have", "plan again"))
+            faults.append(
+                Fault(f"occupied {name}", f"the plan places {component}, which its problem does not have", "plan again")
+            )
             continue
         for worker in workers:
             held = gpus.setdefault(worker.node_id, set())

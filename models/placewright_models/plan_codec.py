@@ -5,8 +5,8 @@ Modify this file when the plan's JSON form changes; keep reading old files.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from placewright_models.errors import Fault, InvalidProblem
 from placewright_models.plan import PLAN_FORMAT, GoalValue, Idle, Plan, Pool, PoolNode, Worker
@@ -18,6 +18,9 @@ _STATUSES = ("optimal", "feasible", "greedy")
 _MAX_INDEX = 65_535
 _ENOUGH = 100
 """A file with that many faults is not a plan with a slip; reading stops."""
+
+
+T = TypeVar("T")
 
 
 class _Enough(Exception):
@@ -51,10 +54,13 @@ class _Reader:
         self.fault(place, f"{show(value)} is not a list")
         return ()
 
-    def key(self, data: Mapping[str, Any], key: str, place: str) -> Any:
-        if key not in data:
-            self.fault(f"{place}.{key}" if place else key, "is missing")
-        return data.get(key)
+    def required(self, data: Mapping[str, Any], key: str, place: str, read: Callable[[Any, str], T], empty: Any) -> T:
+        """The value of a key that every plan has; where it is missing, what ``read`` makes of ``empty``."""
+        where = f"{place}.{key}" if place else key
+        if key in data:
+            return read(data[key], where)
+        self.fault(where, "is missing")
+        return read(empty, where)
 
     def text(self, value: Any, place: str) -> str:
         if isinstance(value, str):
@@ -76,8 +82,86 @@ class _Reader:
                 if type(start) is int and type(end) is int and 0 <= start <= end <= _MAX_INDEX:
                     found.append((start, end))
                     continue
-            self.fault(place, f"{show(pair)} is not a range of GPU indices", "write [start, end], both inclusive, start at most end")
+            self.fault(
+                place, f"{show(pair)} is not a range of GPU indices", "write [start, end], both inclusive, start at most end"
+            )
         return tuple(found)
+
+    def status(self, value: Any, place: str) -> str:
+        if value not in _STATUSES:
+            self.fault(place, f"{show(value)} is not a status", nearest(value, _STATUSES))
+        return str(value)
+
+    def seconds(self, value: Any, place: str) -> float:
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 10**9:
+            self.fault(place, f"{show(value)} is not a number of seconds")
+            return 0.0
+        return float(value)
+
+    def texts(self, value: Any, place: str) -> tuple[str, ...]:
+        return tuple(self.text(item, f"{place}[{index}]") for index, item in enumerate(self.items(value, place)))
+
+    def allocations(self, value: Any, place: str) -> dict[str, tuple[Range, ...]]:
+        return {name: self.ranges(ranges, f"{place}.{name}") for name, ranges in self.mapping(value, place).items()}
+
+    def goals(self, value: Any, place: str) -> tuple[GoalValue, ...]:
+        goals: list[GoalValue] = []
+        for index, item in enumerate(self.items(value, place)):
+            where = f"{place}[{index}]"
+            goal = self.mapping(item, where)
+            bound = goal.get("bound")
+            goals.append(
+                GoalValue(
+                    self.required(goal, "name", where, self.text, ""),
+                    self.required(goal, "value", where, self.whole, 0),
+                    None if bound is None else self.whole(bound, f"{where}.bound"),
+                )
+            )
+        return tuple(goals)
+
+    def pools(self, value: Any, place: str) -> tuple[Pool, ...]:
+        pools: list[Pool] = []
+        for index, item in enumerate(self.items(value, place)):
+            where = f"{place}[{index}]"
+            pool = self.mapping(item, where)
+            name = self.required(pool, "name", where, self.text, "")
+            pools.append(Pool(name, self.required(pool, "nodes", where, self.pool_nodes, ())))
+        return tuple(pools)
+
+    def pool_nodes(self, value: Any, place: str) -> tuple[PoolNode, ...]:
+        nodes: list[PoolNode] = []
+        for index, item in enumerate(self.items(value, place)):
+            where = f"{place}[{index}]"
+            node = self.mapping(item, where)
+            nodes.append(
+                PoolNode(
+                    self.required(node, "node_id", where, self.text, ""),
+                    self.required(node, "gpus", where, self.whole, 0),
+                    self.required(node, "allocations", where, self.allocations, {}),
+                )
+            )
+        return tuple(nodes)
+
+    def workers(self, value: Any, place: str) -> dict[str, tuple[Worker, ...]]:
+        found: dict[str, tuple[Worker, ...]] = {}
+        for name, items in self.mapping(value, place).items():
+            placed: list[Worker] = []
+            for index, item in enumerate(self.items(items, f"{place}.{name}")):
+                where = f"{place}.{name}[{index}]"
+                if isinstance(item, (list, tuple)) and len(item) == 2 and isinstance(item[0], str):
+                    placed.append(Worker(item[0], self.ranges(item[1], where)))
+                else:
+                    self.fault(where, f"{show(item)} is not a worker", "write [node id, [[start, end]]]")
+            found[name] = tuple(placed)
+        return found
+
+    def idle(self, value: Any, place: str) -> Idle:
+        idle = self.mapping(value, place)
+        return Idle(
+            self.whole(idle.get("gpus", 0), f"{place}.gpus"),
+            self.texts(idle.get("nodes", ()), f"{place}.nodes"),
+            self.allocations(idle.get("ranges", {}), f"{place}.ranges"),
+        )
 
 
 def plan_from_dict(data: Mapping[str, Any], problem: Problem | None = None) -> Plan:
@@ -102,32 +186,24 @@ def _plan(reader: _Reader, data: Any, problem: Problem | None) -> Plan | None:
         return None
     written = data.get("format")
     if written != PLAN_FORMAT:
-        wrong = "is missing: this is not a plan" if written is None else f"{show(written)} is not a format that this version reads"
+        wrong = (
+            "is missing: this is not a plan" if written is None else f"{show(written)} is not a format that this version reads"
+        )
         reader.fault("format", wrong, f"a plan has format: {PLAN_FORMAT}")
         return None
-    status = reader.text(reader.key(data, "status", ""), "status") if "status" in data else reader.key(data, "status", "") or ""
-    if "status" in data and status not in _STATUSES:
-        reader.fault("status", f"{show(status)} is not a status", nearest(status, _STATUSES))
     if problem is None:
         problem = _problem(reader, data)
-    wall = data.get("wall_time_s", 0.0)
-    if isinstance(wall, bool) or not isinstance(wall, (int, float)):
-        reader.fault("wall_time_s", f"{show(wall)} is not a number")
-        wall = 0.0
-    found = {
-        key: reader.key(data, key, "") for key in ("goals", "pools", "workers", "idle")
-    }
-    goals = _goals(reader, found["goals"]) if "goals" in data else ()
-    pools = _pools(reader, found["pools"]) if "pools" in data else ()
-    workers = _workers(reader, found["workers"]) if "workers" in data else {}
-    idle = _idle(reader, found["idle"]) if "idle" in data else Idle()
-    warnings = tuple(
-        reader.text(item, f"warnings[{index}]") for index, item in enumerate(reader.items(data.get("warnings", ()), "warnings"))
-    )
+    status = reader.required(data, "status", "", reader.status, _STATUSES[0])
     solver = reader.text(data.get("solver", "cp-sat"), "solver")
+    goals = reader.required(data, "goals", "", reader.goals, ())
+    pools = reader.required(data, "pools", "", reader.pools, ())
+    workers = reader.required(data, "workers", "", reader.workers, {})
+    idle = reader.required(data, "idle", "", reader.idle, {})
+    warnings = reader.texts(data.get("warnings", ()), "warnings")
+    wall = reader.seconds(data.get("wall_time_s", 0.0), "wall_time_s")
     if problem is None:
         return None
-    return Plan(status, solver, goals, pools, workers, idle, warnings, problem, float(wall))
+    return Plan(status, solver, goals, pools, workers, idle, warnings, problem, wall)
 
 
 def _problem(reader: _Reader, data: Mapping[str, Any]) -> Problem | None:
@@ -143,67 +219,3 @@ def _problem(reader: _Reader, data: Mapping[str, Any]) -> Problem | None:
         for fault in error.faults:
             reader.fault(f"problem.{fault.place}" if fault.place else "problem", fault.wrong, fault.right)
         return None
-
-
-def _goals(reader: _Reader, value: Any) -> tuple[GoalValue, ...]:
-    goals: list[GoalValue] = []
-    for index, item in enumerate(reader.items(value, "goals")):
-        place = f"goals[{index}]"
-        goal = reader.mapping(item, place)
-        bound = goal.get("bound")
-        goals.append(
-            GoalValue(
-                reader.text(reader.key(goal, "name", place), f"{place}.name") if "name" in goal else reader.key(goal, "name", place) or "",
-                reader.whole(goal["value"], f"{place}.value") if "value" in goal else reader.key(goal, "value", place) or 0,
-                None if bound is None else reader.whole(bound, f"{place}.bound"),
-            )
-        )
-    return tuple(goals)
-
-
-def _pools(reader: _Reader, value: Any) -> tuple[Pool, ...]:
-    pools: list[Pool] = []
-    for index, item in enumerate(reader.items(value, "pools")):
-        place = f"pools[{index}]"
-        pool = reader.mapping(item, place)
-        nodes: list[PoolNode] = []
-        for position, raw in enumerate(reader.items(pool.get("nodes"), f"{place}.nodes")):
-            where = f"{place}.nodes[{position}]"
-            node = reader.mapping(raw, where)
-            nodes.append(
-                PoolNode(
-                    reader.text(node.get("node_id"), f"{where}.node_id"),
-                    reader.whole(node.get("gpus"), f"{where}.gpus"),
-                    {
-                        name: reader.ranges(ranges, f"{where}.allocations.{name}")
-                        for name, ranges in reader.mapping(node.get("allocations"), f"{where}.allocations").items()
-                    },
-                )
-            )
-        pools.append(Pool(reader.text(pool.get("name"), f"{place}.name"), tuple(nodes)))
-    return tuple(pools)
-
-
-def _workers(reader: _Reader, value: Any) -> dict[str, tuple[Worker, ...]]:
-    found: dict[str, tuple[Worker, ...]] = {}
-    for name, items in reader.mapping(value, "workers").items():
-        placed: list[Worker] = []
-        for index, item in enumerate(reader.items(items, f"workers.{name}")):
-            if isinstance(item, (list, tuple)) and len(item) == 2 and isinstance(item[0], str):
-                placed.append(Worker(item[0], reader.ranges(item[1], f"workers.{name}[{index}]")))
-            else:
-                reader.fault(f"workers.{name}[{index}]", f"{show(item)} is not a worker", "write [node id, [[start, end]]]")
-        found[name] = tuple(placed)
-    return found
-
-
-def _idle(reader: _Reader, value: Any) -> Idle:
-    idle = reader.mapping(value, "idle")
-    return Idle(
-        reader.whole(idle.get("gpus", 0), "idle.gpus"),
-        tuple(reader.text(node, f"idle.nodes[{i}]") for i, node in enumerate(reader.items(idle.get("nodes", ()), "idle.nodes"))),
-        {
-            node: reader.ranges(ranges, f"idle.ranges.{node}")
-            for node, ranges in reader.mapping(idle.get("ranges", {}), "idle.ranges").items()
-        },
-    )

@@ -50,7 +50,9 @@ def _text(path: Path, limit: int) -> str:
             raise _Unreadable("is a directory", "give a YAML or JSON file")
         # The size is asked first so that a huge file costs nothing; devices and pipes have none, so reading is bounded too.
         if path.stat().st_size > limit:
-            raise _Unreadable(f"the file has {path.stat().st_size:,} bytes", f"at most {limit:,}; write equal nodes as one entry with count")
+            raise _Unreadable(
+                f"the file has {path.stat().st_size:,} bytes", f"at most {limit:,}; write equal nodes as one entry with count"
+            )
         with path.open("rb") as file:
             raw = file.read(limit + 1)
     except FileNotFoundError:
@@ -74,7 +76,9 @@ def _parse(text: str, is_json: bool, what: str) -> dict[str, Any]:
     # Each value needs a separator of its own, so their number bounds the number of values.
     size = sum(map(text.count, ",\n:[{-"))
     if size > (MAX_JSON_VALUES if is_json else MAX_YAML_VALUES):
-        raise _Unreadable(f"the file holds too many values (about {size:,})", "write equal nodes as one entry with count, or use JSON")
+        raise _Unreadable(
+            f"the file holds too many values (about {size:,})", "write equal nodes as one entry with count, or use JSON"
+        )
     try:
         data = _json(text) if is_json else _yaml(text)
     except RecursionError:
@@ -150,11 +154,8 @@ def _check_nodes(root: Any) -> None:
                 size += size_of(key, depth + 1) + size_of(value, depth + 1)
                 if isinstance(key, yaml.ScalarNode):
                     if (key.tag, key.value) in seen:
-                        mark = key.start_mark
-                        raise _Unreadable(
-                            f"line {mark.line + 1}, column {mark.column + 1}: the key {key.value!r} stands twice in one mapping",
-                            "keep one of them",
-                        )
+                        place = f"line {key.start_mark.line + 1}, column {key.start_mark.column + 1}"
+                        raise _Unreadable(f"{place}: the key {key.value!r} stands twice in one mapping", "keep one of them")
                     seen.add((key.tag, key.value))
         else:
             size += sum(size_of(item, depth + 1) for item in node.value)
@@ -167,7 +168,10 @@ def _check_nodes(root: Any) -> None:
     total = size_of(root, 0)
     written = 1 + sum(own) * 2
     if total > written + MAX_ALIAS_GROWTH:
-        raise _Unreadable(f"its aliases expand {written:,} values to {total:,}", "write the values out, or equal nodes as one entry with count")
+        raise _Unreadable(
+            f"its aliases expand {written:,} values to {total:,}",
+            "write the values out, or equal nodes as one entry with count",
+        )
 
 
 _ODD_INT = re.compile(r"[-+]?0[0-9_]+|.*:.*")
@@ -176,5 +180,6 @@ _ODD_INT = re.compile(r"[-+]?0[0-9_]+|.*:.*")
 def _check_scalar(node: Any) -> None:
     if node.tag == "tag:yaml.org,2002:int" and not node.style and _ODD_INT.fullmatch(node.value):
         raise _Unreadable(
-            f"line {node.start_mark.line + 1}: YAML reads {node.value} as another number", "put it in quotes, or drop leading zeros"
+            f"line {node.start_mark.line + 1}: YAML reads {node.value} as another number",
+            "put it in quotes, or drop leading zeros",
         )

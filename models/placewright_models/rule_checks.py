@@ -17,12 +17,10 @@ from placewright_models.errors import Fault
 from placewright_models.job_reading import Draft
 from placewright_models.problem import GLOBAL_POOL, ROLLOUT_POOL, TRAIN_POOL
 from placewright_models.quantities import natural_key
-from placewright_models.schema import RulesEntry, TrafficEntry, validate_part
+from placewright_models.schema import RULE_LISTS, RulesEntry, TrafficEntry, validate_part
 from placewright_models.values import MAX_WORKERS, listed, nearest, show
 from placewright_models.workload import DEFAULT_GOALS, GOAL_NAMES, Rules, Traffic, component_key
 
-LISTS = ("share_gpus", "colocate", "same_node", "same_domain", "separate_nodes", "separate_domains")
-"""Keys of the rules section that hold lists of names."""
 _ONE_IS_ENOUGH = ("same_node", "same_domain")
 MAX_GOAL_VALUE = 2**62
 
@@ -33,24 +31,32 @@ def parse_rules(data: Any, drafts: Mapping[str, Draft], faults: list[Fault]) -> 
     """The rules, complete with pools; faults are appended."""
     entry, broken = validate_part(RulesEntry, {} if data is None else data, "rules", faults)
     names = list(drafts)
+    pools_known = not any(field.partition(".")[0] == "pools" for field in broken)
     if entry.env_strategy is not None and entry.strategy is None and not broken & {"strategy", "env_strategy"}:
-        faults.append(Fault("rules.env_strategy", f"{entry.env_strategy} without strategy", "add strategy: disaggregate or colocate, or drop it"))
+        faults.append(
+            Fault(
+                "rules.env_strategy",
+                f"{entry.env_strategy} without strategy",
+                "add strategy: disaggregate or colocate, or drop it",
+            )
+        )
     if entry.pools is not None:
         pools = canonical_pools(entry.pools)
-        faults.extend(_check_pools(entry.pools, names))
+        faults.extend(_check_pools(entry.pools, names, complete=pools_known))
     else:
         pools = default_pools(names, entry.strategy)
-    for key in LISTS:
+    for key in RULE_LISTS:
         for index, members in enumerate(getattr(entry, key)):
-            faults.extend(_check_entry(f"rules.{key}[{index}]", key, members, names))
+            if f"{key}[{index}]" not in broken:
+                faults.extend(_check_entry(f"rules.{key}[{index}]", key, members, names))
     rules = Rules(
         strategy=entry.strategy,
         env_strategy=entry.env_strategy,
         pools=pools,
         explicit_pools=entry.pools is not None,
-        **{key: tuple(getattr(entry, key)) for key in LISTS},
+        **{key: tuple(getattr(entry, key)) for key in RULE_LISTS},
     )
-    faults.extend(_check_sharing(rules, drafts, pools_known="pools" not in broken))
+    faults.extend(_check_sharing(rules, drafts, pools_known=pools_known))
     faults.extend(_check_asunder(rules, drafts))
     return rules
 
@@ -72,7 +78,7 @@ def default_pools(names: Collection[str], strategy: str | None) -> Pools:
     return canonical_pools({pool: members for pool, members in ((TRAIN_POOL, train), (ROLLOUT_POOL, rest)) if members})
 
 
-def _check_pools(pools: Mapping[str, Sequence[str]], names: Collection[str]) -> Iterator[Fault]:
+def _check_pools(pools: Mapping[str, Sequence[str]], names: Collection[str], *, complete: bool) -> Iterator[Fault]:
     where: dict[str, str] = {}
     for pool, members in pools.items():
         for name in members:
@@ -83,7 +89,7 @@ def _check_pools(pools: Mapping[str, Sequence[str]], names: Collection[str]) -> 
                 also = "twice in it" if where[name] == pool else f"also in {where[name]}"
                 yield Fault(place, f"{name} is {also}", "every component is in one pool")
             where.setdefault(name, pool)
-    missing = [name for name in names if name not in where]
+    missing = [name for name in names if name not in where] if complete else []
     if missing:
         wrong = f"{listed(missing)} {'is' if len(missing) == 1 else 'are'} in no pool"
         yield Fault("rules.pools", wrong, "list every component once, or drop pools")
@@ -112,7 +118,11 @@ def _check_sharing(rules: Rules, drafts: Mapping[str, Draft], *, pools_known: bo
             found = {pool_of[name]: name for name in reversed(members) if name in pool_of and name in drafts}
             if rules.strategy == "disaggregate" and pools_known and len(found) > 1:
                 text = listed(f"{name} is in {pool}" for pool, name in reversed(found.items()))
-                yield Fault(place, f"GPUs are never shared between disaggregated pools: {text}", "put them in one pool, or drop the entry")
+                yield Fault(
+                    place,
+                    f"GPUs are never shared between disaggregated pools: {text}",
+                    "put them in one pool, or drop the entry",
+                )
             if key == "colocate":
                 idle = [
                     name
@@ -120,7 +130,11 @@ def _check_sharing(rules: Rules, drafts: Mapping[str, Draft], *, pools_known: bo
                     if name in drafts and drafts[name].gpus == 0 and drafts[name].knows("gpus", "replicas", "gpus_per_replica")
                 ]
                 if idle:
-                    yield Fault(place, f"{listed(idle)} has no GPU", "colocated components use exactly the same GPUs; same_node may be meant")
+                    yield Fault(
+                        place,
+                        f"{listed(idle)} has no GPU",
+                        "colocated components use exactly the same GPUs; same_node may be meant",
+                    )
 
 
 def _check_asunder(rules: Rules, drafts: Mapping[str, Draft]) -> Iterator[Fault]:
@@ -138,19 +152,21 @@ def _check_asunder(rules: Rules, drafts: Mapping[str, Draft]) -> Iterator[Fault]
     yield from _clashes("separate_domains", rules.separate_domains, together, "in the same domains")
 
 
-def _clashes(key: str, apart: Sequence[Sequence[str]], together: list[tuple[str, tuple[str, ...]]], where: str) -> Iterator[Fault]:
+def _clashes(
+    key: str, apart: Sequence[Sequence[str]], together: list[tuple[str, tuple[str, ...]]], where: str
+) -> Iterator[Fault]:
     if not apart or not together:
         return
     import networkx
 
-    graph = networkx.Graph()
-    for rule, members in together:
+    graph: networkx.Graph[str] = networkx.Graph()
+    for rule, joined in together:
         # All pairs make the named chain the shortest one; a neighbour chain says the same where the list is long.
-        pairs = itertools.combinations(members, 2) if len(members) <= 40 else itertools.pairwise(members)
+        pairs = itertools.combinations(joined, 2) if len(joined) <= 40 else itertools.pairwise(joined)
         for first, second in pairs:
             if first != second and not graph.has_edge(first, second):
                 graph.add_edge(first, second, rule=rule)
-    part_of = {name: part for part, members in enumerate(networkx.connected_components(graph)) for name in members}
+    part_of = {name: part for part, linked in enumerate(networkx.connected_components(graph)) for name in linked}
     for index, members in enumerate(apart):
         parts: dict[int, str] = {}
         for name in dict.fromkeys(members):
@@ -233,4 +249,8 @@ def check_goal_sizes(
         sizes["traffic"] = sizes.get("traffic", 0) + 2 * pair.weight * (first * second // common)
     for goal in goals:
         if sizes[goal] > MAX_GOAL_VALUE:
-            yield Fault(goal if goal == "traffic" else "goals", f"{goal} could reach {sizes[goal]:,}, beyond 2^62", "use smaller weights")
+            yield Fault(
+                goal if goal == "traffic" else "goals",
+                f"{goal} could reach {sizes[goal]:,}, beyond 2^62",
+                "use smaller weights",
+            )

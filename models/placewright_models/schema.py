@@ -24,11 +24,14 @@ _Number = PlainValidator(values.number)
 _Memory = PlainValidator(values.memory)
 _Name = PlainValidator(maybe(values.name))
 _Names = PlainValidator(maybe(values.names))
-_Labels = PlainValidator(values.label_map)
+_Labels = PlainValidator(maybe(values.label_map))
 _Indices = PlainValidator(values.indices)
 _Flag = PlainValidator(values.flag)
 _Mode = PlainValidator(values.choice("required", "preferred"))
-_Rule = Annotated[list[Annotated[tuple[str, ...], PlainValidator(values.rule_names)]], BeforeValidator(values.sequence)]
+_Members = Annotated[tuple[str, ...], PlainValidator(values.rule_names)]
+_Rule = Annotated[list[_Members], BeforeValidator(values.sequence)]
+RULE_LISTS = ("share_gpus", "colocate", "same_node", "same_domain", "separate_nodes", "separate_domains")
+"""Keys of the rules section that hold lists of names."""
 
 
 class Entry(BaseModel):
@@ -62,12 +65,12 @@ class NodeEntry(Entry):
     nvlink_domain: Annotated[str | None, _Name] = None
     topo_rank: Annotated[int | None, PlainValidator(maybe(whole(1, values.MAX_RANK)))] = None
     accelerator: Annotated[str | None, _Name] = None
-    labels: Annotated[dict[str, str], _Labels] = {}
+    labels: Annotated[dict[str, str] | None, _Labels] = None
     unavailable_gpus: Annotated[tuple[int, ...], _Indices] = ()
     cpus_in_use: Annotated[Decimal, _Number] = Decimal(0)
     reserved_cpus: Annotated[Decimal, _Number] = Decimal(0)
     memory_in_use: Annotated[int, _Memory] = 0
-    occupied: Annotated[list[OccupationEntry], BeforeValidator(values.sequence)] = []
+    occupied: Annotated[list[OccupationEntry], BeforeValidator(values.sequence)] | None = None
     excluded: Annotated[str | None, PlainValidator(maybe(values.reason))] = None
     head: Annotated[bool, _Flag] = False
 
@@ -102,7 +105,7 @@ class ComponentEntry(Entry):
     gpu_share: Annotated[Decimal | None, PlainValidator(maybe(values.share))] = None
     kind: Annotated[str | None, PlainValidator(maybe(values.choice("collective", "replicas", "helpers")))] = None
     accelerator: Annotated[str | None, _Name] = None
-    labels: Annotated[dict[str, str], _Labels] = {}
+    labels: Annotated[dict[str, str] | None, _Labels] = None
     node_ids: Annotated[tuple[str, ...] | None, _Names] = None
     exclude_node_ids: Annotated[tuple[str, ...] | None, _Names] = None
     group: GroupEntry | None = None
@@ -122,9 +125,7 @@ class RulesEntry(Entry):
 
     strategy: Annotated[str | None, PlainValidator(maybe(values.choice("disaggregate", "colocate")))] = None
     env_strategy: Annotated[str | None, PlainValidator(maybe(values.choice("default", "device-colocate")))] = None
-    pools: dict[Annotated[str, PlainValidator(values.name)], Annotated[tuple[str, ...], PlainValidator(values.rule_names)]] | None = (
-        None
-    )
+    pools: dict[Annotated[str, PlainValidator(values.name)], _Members] | None = None
     share_gpus: _Rule = []
     colocate: _Rule = []
     same_node: _Rule = []
@@ -158,18 +159,42 @@ def validate_part(model: type[M], data: Any, place: str, faults: list[Fault]) ->
         return model.model_validate(data), frozenset()
     except ValidationError as error:
         found = error.errors(include_url=False)
+    faults.extend(_fault(model, item, place) for item in found)
+    mended, broken = _without([item["loc"] for item in found], data)
+    try:
+        return model.model_validate(mended), broken
+    except ValidationError:
+        # Nothing is known to come here; whatever does costs the part, not the report.
+        return model.model_validate({}), broken.union(model.model_fields)
+
+
+def _without(locs: list[tuple[int | str, ...]], data: Mapping[Any, Any]) -> tuple[dict[str, Any], frozenset[str]]:
+    """The data without what is wrong at these places, and the names of what was taken out.
+
+    As little as possible goes: a key of a group or a pool, or one entry of a rules list (left empty, to keep the numbers of
+    the others), else the field.
+    """
+    kept = {key: value for key, value in data.items() if isinstance(key, str)}
     broken: set[str] = set()
-    for item in found:
-        faults.append(_fault(model, item, place))
-        broken.add(str(item["loc"][0]) if item["loc"] else "")
-    kept = {key: value for key, value in data.items() if isinstance(key, str) and key not in broken}
-    return model.model_validate(kept), frozenset(broken)
+    for loc in locs:
+        field = str(loc[0]) if loc else ""
+        inner = kept.get(field)
+        if len(loc) > 1 and field in ("group", "pools") and isinstance(inner, Mapping):
+            kept[field] = {key: value for key, value in inner.items() if str(key) != str(loc[1])}
+            broken.add(f"{field}.{loc[1]}")
+        elif len(loc) > 1 and isinstance(loc[1], int) and field in RULE_LISTS and isinstance(inner, (list, tuple)):
+            kept[field] = [[] if index == loc[1] else item for index, item in enumerate(inner)]
+            broken.add(f"{field}[{loc[1]}]")
+        else:
+            kept.pop(field, None)
+            broken.add(field)
+    return kept, frozenset(broken)
 
 
 def _fault(model: type[Entry], item: Any, place: str) -> Fault:
     loc: tuple[int | str, ...] = tuple(part for part in item["loc"] if part != "[key]")
     for part in loc:
-        place += f"[{part}]" if isinstance(part, int) else f".{part}"
+        place += f"[{part}]" if isinstance(part, int) else f".{part if part.isprintable() and len(part) < 100 else show(part)}"
     kind, value = item["type"], item["input"]
     cause = item.get("ctx", {}).get("error")
     if isinstance(cause, Wrong):
