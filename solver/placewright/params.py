@@ -20,6 +20,7 @@ class SolveParams:
         workers: solver threads.
         seed: random seed of the solver.
         log: let the solver write its own log to stderr.
+        deterministic_work: CP-SAT's deterministic seconds per goal on one thread before all threads are used.
         break_symmetry: order provably equal nodes and domains.
         pattern_limit: node classes with more patterns than this are encoded node by node.
         one_by_one_domains: up to so many domains are always counted one by one.
@@ -30,6 +31,7 @@ class SolveParams:
     workers: int = 2
     seed: int = 0
     log: bool = False
+    deterministic_work: float = 4.0
     break_symmetry: bool = True
     pattern_limit: int = 1500
     one_by_one_domains: int = 12

@@ -12,8 +12,11 @@ import logging
 import os
 from typing import Any, Literal
 
-import placewright.compat.nemo_rl as here
+from placewright.compat._lazy import LazyModule
 from placewright.compat._nemo_topology import ResourceInsufficientError
+
+# Late, because the public module imports this one.
+here: Any = LazyModule("placewright.compat.nemo_rl")
 
 logger = logging.getLogger("placewright.compat.nemo_rl")
 
@@ -94,7 +97,7 @@ class RayVirtualCluster:
             except ResourceInsufficientError as error:
                 print(error)
                 print(f"Retrying placement group creation... {attempt + 1}/{tries}. Next retry in {wait} seconds.")
-                here.time.sleep(wait)  # type: ignore[attr-defined]
+                here.time.sleep(wait)
         raise ResourceInsufficientError(
             f"Maximum number of retries reached ({tries}). Cluster resources may be insufficient or cluster itself is "
             "highly unstable. Please check your cluster configuration and your cluster logs."

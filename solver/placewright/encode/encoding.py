@@ -57,6 +57,7 @@ class Encoding:
         self._build()
         for rule in RULES:
             rule.encode(self)
+        self.lower_bounds: dict[str, int] = {}
         self.objectives = {goal.name: goal.expression(self) for goal in goals}
         self._finish()
 

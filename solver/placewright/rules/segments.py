@@ -48,16 +48,21 @@ class Segments(Rule):
         return (c for c, component in enumerate(job.components) if component.segment_size is not None)
 
     def per_domain(self, job: Job, topology: Topology) -> bool:
-        """One required segmented component on one node size can be dealt out to equal domains; more cannot."""
+        """One required segmented component on one class of nodes can be dealt out to equal domains; more cannot."""
         segmented = [c for c, component in enumerate(job.components) if component.segment_size is not None]
         if not segmented:
             return False
-        sizes = {
-            node_class.gpus
+        serving = [
+            node_class
             for node_class in topology.classes
-            if any(len(whole_node_counts(job, c, node_class, range(node_class.gpus + 1))) > 1 for c in segmented)
-        }
-        return len(segmented) > 1 or len(sizes) > 1 or not job.components[segmented[0]].segment_required
+            if any(
+                node_class.may >> c & 1
+                and not node_class.no_domain
+                and len(whole_node_counts(job, c, node_class, range(node_class.gpus + 1))) > 1
+                for c in segmented
+            )
+        ]
+        return len(segmented) > 1 or len(serving) > 1 or not job.components[segmented[0]].segment_required
 
     def encode(self, encoding: Encoding) -> None:
         """Per domain and size a multiple of segment_size (required); per size in all (preferred)."""

@@ -1,0 +1,175 @@
+"""One goal after the other: minimise, prove, hold, go on.
+
+Each goal is searched with one thread and a fixed amount of deterministic work first; only where that does not settle it, all
+threads are used, and a last canonical run with every goal held makes the answer the same on every run. Usage:
+``outcome = solve(encoding, params)``. Modify this file when goals are to be searched otherwise.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ortools.sat.python import cp_model
+
+from placewright.encode.encoding import Encoding
+from placewright.params import SolveParams, apply_to
+
+logger = logging.getLogger(__name__)
+
+Progress = Callable[[str, "int | None", "int | None", float], None]
+"""Called with goal, best value, bound, seconds so far."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What the search came to.
+
+    Attributes:
+        status: ``optimal``, ``feasible`` (time ran out), ``infeasible`` (proved), or ``unknown`` (neither).
+        bounds: goal name -> proven lower bound, for the goals that were searched.
+        values: goal name -> value of the model's expression in the solution, searched goals only.
+        value: reads a variable or expression of the encoding in the best solution; None without one.
+        solve_time: seconds inside CP-SAT.
+    """
+
+    status: str
+    bounds: dict[str, int] = field(default_factory=dict)
+    values: dict[str, int] = field(default_factory=dict)
+    value: Callable[[Any], int] | None = None
+    solve_time: float = 0.0
+
+
+class Search:
+    """The state of a search over the goals of one encoding."""
+
+    def __init__(self, encoding: Encoding, params: SolveParams, progress: Progress | None) -> None:
+        self.encoding = encoding
+        self.model = encoding.model
+        self.params = params
+        self.progress = progress
+        self.started = time.perf_counter()
+        self.solve_time = 0.0
+        self.best: Any = None
+        self.parallel = False
+        self.proved_infeasible = False
+
+    @property
+    def time_left(self) -> float:
+        return self.params.time_limit - (time.perf_counter() - self.started)
+
+    def value(self, expression: Any) -> int:
+        """An expression's value in the best solution."""
+        return expression if isinstance(expression, int) else int(self.best.value(expression))
+
+    def run(self, workers: int, deterministic: float | None = None) -> tuple[int, Any]:
+        """One CP-SAT call; keeps the solution if there is one."""
+        solver = cp_model.CpSolver()
+        apply_to(solver, self.params, self.time_left, workers)
+        if deterministic is not None:
+            solver.parameters.max_deterministic_time = deterministic
+        before = time.perf_counter()
+        status = solver.solve(self.model)
+        self.solve_time += time.perf_counter() - before
+        if status == cp_model.MODEL_INVALID:
+            raise RuntimeError(f"the model is invalid, please report it: {self.model.validate()}")
+        if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+            self.best = solver
+        return status, solver
+
+    def hint(self) -> None:
+        """Start the next goal from the best solution."""
+        if self.best is None:
+            return
+        self.model.clear_hints()
+        for index in range(len(self.model.proto.variables)):
+            variable = self.model.get_int_var_from_proto_index(index)
+            self.model.add_hint(variable, self.best.value(variable))
+
+    def goal(self, name: str, expression: Any) -> tuple[bool, int]:
+        """Minimise one goal; returns whether it is proved, and its lower bound."""
+        self.model.minimize(expression)
+        status, solver = self.run(1, self.params.deterministic_work)
+        if status not in (cp_model.OPTIMAL, cp_model.INFEASIBLE) and self.time_left > 0.02:
+            # Not settled by the deterministic share: all threads, and a canonical run at the end.
+            self.parallel = True
+            bound = _bound(solver)
+            if status == cp_model.FEASIBLE:
+                self.hint()
+            status, solver = self.run(self.params.workers)
+            if status not in (cp_model.OPTIMAL, cp_model.INFEASIBLE):
+                return False, max(bound, _bound(solver))
+        if status == cp_model.INFEASIBLE:
+            return True, 0
+        return status == cp_model.OPTIMAL, _bound(solver)
+
+
+def _bound(solver: Any) -> int:
+    """The proven lower bound as an integer, rounded up within float noise."""
+    bound = solver.best_objective_bound
+    return math.ceil(bound - 1e-6) if math.isfinite(bound) else -(2**62)
+
+
+def solve(encoding: Encoding, params: SolveParams, progress: Progress | None = None) -> Outcome:
+    """Search every goal of the encoding in order."""
+    search = Search(encoding, params, progress)
+    outcome = Outcome("optimal")
+    objectives = list(encoding.objectives.items())
+    if not _first_solution(search, objectives):
+        outcome.status = "infeasible" if search.proved_infeasible else "unknown"
+        outcome.solve_time = search.solve_time
+        return outcome
+    for name, expression in objectives:
+        if isinstance(expression, int):
+            outcome.bounds[name] = outcome.values[name] = expression
+            continue
+        if search.time_left <= 0.02:
+            outcome.status = "feasible"
+            break
+        value = search.value(expression)
+        known = max(encoding.lower_bounds.get(name, 0), 0)
+        if value <= known:
+            proved, bound = True, value
+        else:
+            search.hint()
+            proved, bound = search.goal(name, expression)
+            value = search.value(expression)
+            bound = max(bound, known)
+        outcome.values[name] = value
+        outcome.bounds[name] = min(bound, value)
+        if progress is not None:
+            progress(name, value, outcome.bounds[name], time.perf_counter() - search.started)
+        logger.info("goal %s: %d, bound %d, %.2f s", name, value, bound, time.perf_counter() - search.started)
+        search.model.clear_objective()
+        search.model.add(expression <= value)
+        if not proved:
+            outcome.status = "feasible"
+            break
+    if outcome.status == "optimal" and search.parallel:
+        _make_canonical(search)
+    outcome.value = search.value
+    outcome.solve_time = search.solve_time
+    return outcome
+
+
+def _first_solution(search: Search, objectives: list[tuple[str, Any]]) -> bool:
+    """Any solution, so that every later goal starts from one; the first goal's search serves where there is one."""
+    status, _ = search.run(1, search.params.deterministic_work)
+    if status == cp_model.UNKNOWN and search.time_left > 0.02:
+        search.parallel = True
+        status, _ = search.run(search.params.workers)
+    search.proved_infeasible = status == cp_model.INFEASIBLE
+    return search.best is not None
+
+
+def _make_canonical(search: Search) -> None:
+    """The same answer on every run: one thread, fixed seed, all goals held, no hint from the parallel search."""
+    search.model.clear_hints()
+    search.model.clear_objective()
+    status, _ = search.run(1)
+    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        logger.warning("the canonical run did not finish in time: this plan is optimal but may differ between runs")
