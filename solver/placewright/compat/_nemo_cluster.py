@@ -233,12 +233,13 @@ class RayVirtualCluster:
             return None
         # Replacements of the helper need not know our extra argument.
         extra: dict[str, Any] = {} if self.bundle_order == "nemo" else {"order": self.bundle_order}
-        indices, _, domains = here.get_reordered_bundle(
+        reordered: tuple[list[int], list[int], tuple[str, ...]] = here.get_reordered_bundle(
             self._node_placement_groups[0],
             segment_size=self.segment_size,
             gpus_per_node=self.num_gpus_per_node if self.segment_size else None,
             **extra,
         )
+        indices, _, domains = reordered
         self._nvlink_domain_per_bundle_index = domains
         assert len(indices) == len(domains), (
             f"Topology sort returned {len(indices)} bundle indices but the cluster has {len(domains)}. Some NVLink "

@@ -15,6 +15,7 @@ call time. Ray is imported on first use only.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import logging
 import os
@@ -377,9 +378,13 @@ def run_script(script: str, arguments: Sequence[str] = ()) -> None:
 
     Workers that import NeMo-RL's own module in their processes are not affected: groups are made by the driver.
     """
-    sys.modules["nemo_rl.distributed.virtual_cluster"] = importlib.import_module("placewright.compat.nemo_rl")
+    module = importlib.import_module("placewright.compat.nemo_rl")
     sys.argv = [script, *arguments]
     sys.path.insert(0, os.path.dirname(os.path.abspath(script)))
+    # First ours, then its parents: they may import it themselves, and "import a.b.c as x" needs them loaded.
+    sys.modules["nemo_rl.distributed.virtual_cluster"] = module
+    with contextlib.suppress(ModuleNotFoundError):  # Without NeMo-RL the script itself says best what is missing.
+        importlib.import_module("nemo_rl.distributed").virtual_cluster = module  # type: ignore[attr-defined]
     runpy.run_path(script, run_name="__main__")
 
 
