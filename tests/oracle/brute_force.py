@@ -39,10 +39,12 @@ def solve(problem: Problem, previous: Previous | None = None, budget: int = 300_
     Raises:
         TooLarge: where the search passes ``budget`` steps.
     """
-    return _Search(Reading(problem, previous), budget).run()
+    return Search(Reading(problem, previous), budget).run()
 
 
-class _Search:
+class Search:
+    """One run: ``vectors`` are a node's own choices, ``allowed`` the rules over nodes, ``goal`` one goal's value."""
+
     def __init__(self, reading: Reading, budget: int) -> None:
         self.r = reading
         self.budget = budget
