@@ -31,9 +31,7 @@ class ApplyTimeout(PlacewrightError, TimeoutError):
         short: one sentence for each thing that is short.
     """
 
-    def __init__(
-        self, waited_s: float, states: Mapping[str, str], nodes: Mapping[str, NodeRoom], short: Sequence[str]
-    ) -> None:
+    def __init__(self, waited_s: float, states: Mapping[str, str], nodes: Mapping[str, NodeRoom], short: Sequence[str]) -> None:
         self.waited_s = waited_s
         self.states = dict(states)
         self.nodes = dict(nodes)

@@ -72,4 +72,5 @@ def _gone(node: Node, live: Sequence[LiveNode]) -> str:
     known = ", ".join(text for text in (node.node_name and f"NodeName {node.node_name}", node.ip and f"ip {node.ip}") if text)
     alive = [candidate for candidate in live if candidate.alive]
     shown = "; ".join(str(candidate) for candidate in alive[:5]) + (f"; and {len(alive) - 5} more" if len(alive) > 5 else "")
-    return f"node {node.id}{f' ({known})' if known else ''} is gone: no live Ray node has that host name, NodeName or ip; alive: {shown}"
+    name = f"node {node.id} ({known})" if known else f"node {node.id}"
+    return f"{name} is gone: no live Ray node has that host name, NodeName or ip; alive: {shown}"

@@ -39,7 +39,9 @@ def _smaller(node: Node, live: LiveNode) -> list[str]:
     expected = node.gpus - len(node.unavailable_gpus)
     if live.gpus >= expected:
         return []
-    return [f"node {node.id} is smaller than when it was planned: it has {live.gpus} {live.accelerator}s, the plan has {node.gpus}"]
+    return [
+        f"node {node.id} is smaller than when it was planned: it has {live.gpus} {live.accelerator}s, the plan has {node.gpus}"
+    ]
 
 
 def shortages(node_id: str, wanted: Demand, live: LiveNode, node: Node | None = None) -> list[str]:
