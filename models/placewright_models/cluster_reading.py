@@ -16,7 +16,7 @@ from placewright_models.cluster import CLUSTER_LEVEL, DOMAIN_LEVEL, NODE_LEVEL, 
 from placewright_models.errors import Fault
 from placewright_models.quantities import plain_number
 from placewright_models.schema import NodeEntry, validate_part
-from placewright_models.values import Wrong, listed, nearest, show
+from placewright_models.values import Wrong, closest, listed, nearest, show
 
 _CLUSTER_KEYS = ("levels", "nodes", "schedule_on_head")
 _RESERVED_LEVELS = (CLUSTER_LEVEL, DOMAIN_LEVEL, NODE_LEVEL)
@@ -93,6 +93,8 @@ def _levels(data: Any, faults: list[Fault]) -> tuple[str, ...]:
 
 
 def _nodes(data: Mapping[Any, Any], faults: list[Fault]) -> tuple[Node, ...]:
+    if data.get("nodes") is None and any(closest(key, ["nodes"]) for key in data if key not in _CLUSTER_KEYS):
+        return ()  # misspelt, and told so
     if data.get("nodes") is None:
         faults.append(Fault("cluster.nodes", "is missing", "list the nodes: [{id: node-a, gpus: 8, cpus: 128}]"))
         return ()

@@ -18,7 +18,7 @@ from placewright_models.plan_codec import plan_from_dict as plan_from_dict
 from placewright_models.problem import Problem
 from placewright_models.quantities import plain_number
 from placewright_models.reading import MAX_PLAN_BYTES, MAX_PROBLEM_BYTES, read_mapping
-from placewright_models.values import nearest, show
+from placewright_models.values import closest, nearest, show
 from placewright_models.workload import Component, Rules
 
 _SECTIONS = ("cluster", "components", "rules", "traffic", "goals")
@@ -55,10 +55,7 @@ def load_problem(
 
     faults: list[Fault] = []
     name = str(source) if isinstance(source, (str, Path)) else ""
-    data = _read(source, MAX_PROBLEM_BYTES)
-    for key in data:
-        if key not in _SECTIONS:
-            faults.append(Fault(key if isinstance(key, str) else show(key), "unknown key", nearest(key, _SECTIONS)))
+    data = _sections(_read(source, MAX_PROBLEM_BYTES), faults)
     section = _cluster_section(data, cluster, faults)
     if isinstance(section, Cluster):
         base, known = section, True
@@ -128,6 +125,18 @@ def _read(source: Source, limit: int) -> Mapping[str, Any]:
     raise InvalidProblem(
         [Fault("", f"{show(source)} is neither a path nor a mapping", "a problem has the keys cluster and components")]
     )
+
+
+def _sections(data: Mapping[Any, Any], faults: list[Fault]) -> dict[str, Any]:
+    """The sections of a problem; a misspelt one is read as the one that was meant, so that its names are not absent too."""
+    sections = {key: value for key, value in data.items() if key in _SECTIONS}
+    for key, value in data.items():
+        if key not in _SECTIONS:
+            faults.append(Fault(key if isinstance(key, str) else show(key), "unknown key", nearest(key, _SECTIONS)))
+            meant = closest(key, [section for section in _SECTIONS if section not in data])
+            if meant is not None:
+                sections[meant] = value
+    return sections
 
 
 def _cluster_section(data: Mapping[str, Any], cluster: Source | Cluster | None, faults: list[Fault]) -> Any:

@@ -15,7 +15,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainValidator, Val
 
 from placewright_models import values
 from placewright_models.errors import Fault
-from placewright_models.values import Workers, Wrong, maybe, nearest, show, whole
+from placewright_models.values import Workers, Wrong, closest, maybe, nearest, show, whole
 
 _Count = PlainValidator(whole(0, values.MAX_COUNT))
 _Weight = PlainValidator(whole(0, values.MAX_WEIGHT))
@@ -161,6 +161,10 @@ def validate_part(model: type[M], data: Any, place: str, faults: list[Fault]) ->
         found = error.errors(include_url=False)
     faults.extend(_fault(model, item, place) for item in found)
     mended, broken = _without([item["loc"] for item in found], data)
+    # A misspelt key stands for the one that was meant, which then is not missing as well.
+    unknown = [item["loc"][0] for item in found if item["type"] == "extra_forbidden" and len(item["loc"]) == 1]
+    meant = (closest(key, [field for field in model.model_fields if field not in data]) for key in unknown)
+    broken |= {field for field in meant if field is not None}
     try:
         return model.model_validate(mended), broken
     except ValidationError:

@@ -80,6 +80,21 @@ def listed(names: Iterable[str], most: int = 8) -> str:
     return f"{text} and {len(kept) - most} more" if len(kept) > most else text
 
 
+def closest(name: object, options: Collection[str]) -> str | None:
+    """The option that was probably meant, None where none is close.
+
+    >>> closest("wrokers", ["workers", "gpus"])
+    'workers'
+    """
+    text = str(name)[:200]
+    pool: Iterable[str] = options
+    if len(options) > 2_000:
+        # difflib is quadratic; among many node ids only those that begin alike are worth a look.
+        pool = [option for option in options if option[:3] == text[:3]][:2_000]
+    close = difflib.get_close_matches(text, pool, 1) or difflib.get_close_matches(text.lower(), pool, 1)
+    return close[0] if close else None
+
+
 def nearest(name: object, options: Collection[str]) -> str:
     """Advice that names the option closest to what was written, or all of them where none is close.
 
@@ -88,14 +103,9 @@ def nearest(name: object, options: Collection[str]) -> str:
     """
     if not options:
         return "there is none"
-    text = str(name)[:200]
-    pool: Iterable[str] = options
-    if len(options) > 2_000:
-        # difflib is quadratic; among many node ids only those that begin alike are worth a look.
-        pool = [option for option in options if option[:3] == text[:3]][:2_000]
-    close = difflib.get_close_matches(text, pool, 1) or difflib.get_close_matches(text.lower(), pool, 1)
-    if close:
-        return f"did you mean {close[0]}?"
+    close = closest(name, options)
+    if close is not None:
+        return f"did you mean {close}?"
     return f"one of: {listed(options, 30)}" if len(options) <= 60 else f"there are {len(options)}, such as {listed(options, 3)}"
 
 
