@@ -69,12 +69,15 @@ def plan(
 
 def _plan_cp_sat(problem: Problem, params: SolveParams, started: float, progress: Any) -> Plan:
     from placewright.decode import decode_counts, place_workers
+    from placewright.encode.classes import Topology
     from placewright.encode.encoding import Encoding
     from placewright.explain import explain, quick_reasons
     from placewright.lexicographic import solve
 
-    quick_reasons(problem)
-    encoding = Encoding(problem, params)
+    job = Job(problem)
+    topology = Topology(job, problem.cluster.levels)
+    quick_reasons(problem, params, topology)
+    encoding = Encoding(problem, params, topology)
     outcome = solve(encoding, params, progress)
     if outcome.status == "infeasible":
         raise explain(problem, params)

@@ -24,7 +24,7 @@ from placewright.goals import GOAL_BY_NAME
 from placewright.job import Job
 from placewright.params import SolveParams
 from placewright.rules import RULES
-from placewright_models.cluster import CLUSTER_LEVEL, DOMAIN_LEVEL
+from placewright_models.cluster import CLUSTER_LEVEL, DOMAIN_LEVEL, NODE_LEVEL
 from placewright_models.problem import Problem
 
 
@@ -58,7 +58,8 @@ class Encoding:
         for rule in RULES:
             rule.encode(self)
         self.lower_bounds: dict[str, int] = {}
-        self.objectives = {goal.name: goal.expression(self) for goal in goals}
+        expressions = {goal.name: goal.expression(self) for goal in sorted(goals, key=lambda goal: goal.built_last)}
+        self.objectives = {goal.name: expressions[goal.name] for goal in goals}
         self._finish()
 
     # Building
@@ -250,6 +251,9 @@ class Encoding:
         """Cells by unit of the level. The flag says that each node of these cells is a unit of its own."""
         if level == CLUSTER_LEVEL:
             yield list(self.cells), False
+            return
+        if level == NODE_LEVEL:
+            yield list(self.cells), True
             return
         by_unit: dict[tuple[str, str], list[Cell]] = {}
         alone: list[Cell] = []

@@ -18,6 +18,7 @@ class Evenness(Goal):
     """Sum over nodes of the squared number of workers, for ``spread: even``."""
 
     name = "evenness"
+    built_last = True
 
     def measure(self, facts: Facts) -> int:
         """Sums squares."""

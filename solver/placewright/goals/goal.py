@@ -22,6 +22,8 @@ class Goal:
     """One value to minimise."""
 
     name: str
+    built_last: bool = False
+    """Whether the expression depends on which counts the other goals and rules asked for cell by cell."""
 
     def measure(self, facts: Facts) -> int:
         """The value of the goal in the plan."""
