@@ -47,6 +47,9 @@ NODE_FAULTS: list[tuple[dict[str, Any], str, str]] = [
     ({"gpus": 8}, "id", "is missing"),
     ({"id": "", "gpus": 8}, "id", "the name is empty"),
     ({"id": "  "}, "id", "the name is empty"),
+    ({"id": "x" * 1001}, "id", "1,001 characters .*at most 1000"),
+    ({"id": 10**30}, "id", "is not text"),
+    ({"id": 1.1}, "id", "1.1 is not text.*quotes"),
     ({"id": "a\nb"}, "id", "cannot be printed"),
     ({"id": "\ud800"}, "id", "cannot be printed"),
     ({"id": True}, "id", "true is a truth value"),
@@ -494,7 +497,12 @@ FILE_FAULTS: list[tuple[str, str | bytes, str]] = [
     ("p.yaml", "a: " + "9" * 5000, "not YAML"),
     ("p.yaml", "a: 2024-13-45\n", "not YAML"),
     ("p.yaml", "a: !!int x\n", "not YAML"),
+    ("p.yaml", "a: !!int ''\n", "not YAML"),
+    ("p.yaml", "a: !!bool x\n", "not YAML"),
+    ("p.yaml", "a: !!timestamp x\n", "not YAML"),
     ("p.yaml", "id: 007\n", "YAML reads 007 as another number .*quotes"),
+    ("p.yaml", "id: 0x1F\n", "YAML reads 0x1F as another number"),
+    ("p.yaml", '{"a": 1, "a": 2}', "the key 'a' stands twice"),
     ("p.yaml", "id: 1:30\n", "YAML reads 1:30 as another number"),
     ("p.yaml", "? {a: 1}\n: 2\n", "not YAML"),
     ("p.json", "{", "not JSON: line 1"),
@@ -512,7 +520,7 @@ def test_a_file_that_cannot_be_read(tmp_path: Path, name: str, content: str | by
     with pytest.raises(InvalidProblem, match=text) as caught:
         load_problem(path)
     assert caught.value.source == str(path)
-    assert time.perf_counter() - began < 2
+    assert time.perf_counter() - began < 5
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
@@ -543,7 +551,7 @@ def test_a_file_of_too_many_values_is_refused(tmp_path: Path) -> None:
     began = time.perf_counter()
     with pytest.raises(InvalidProblem, match="too many values"):
         load_problem(path)
-    assert time.perf_counter() - began < 2
+    assert time.perf_counter() - began < 5
 
 
 def test_aliases_and_merge_keys_of_ordinary_size_are_fine(tmp_path: Path) -> None:

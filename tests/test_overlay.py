@@ -58,6 +58,12 @@ def test_exclude_splits_at_commas() -> None:
     assert [node.excluded is None for node in nodes(exclude=["n0,rack1"]).values()] == [False, True, False]
 
 
+def test_one_name_overlay_or_plan_need_not_be_in_a_list(tmp_path: Path) -> None:
+    assert nodes(exclude="n1")["n1"].excluded is not None
+    assert nodes(overlays={"nodes": {"n1": {"cpus_in_use": 1}}})["n1"].cpus_in_use == 1
+    assert nodes(occupied=a_plan({"train": (Worker("n0", ((0, 1),)),)}))["n0"].occupied[0].gpus == (0, 1)
+
+
 def test_exclude_refuses_absent_names() -> None:
     refused(
         r"exclude: rack9 is neither a node nor an NVLink domain of the cluster \(did you mean rack", exclude=["n0", "rack9"]
@@ -100,7 +106,7 @@ OVERLAY_FAULTS: list[tuple[Any, str]] = [
     ({"nodes": {"n9": {"excluded": "x"}}}, r"nodes\.n9: 'n9' is not a node of the cluster"),
     (
         {"domains": {"rack9": {"excluded": "x"}}},
-        r"domains\.rack9: 'rack9' is not a NVLink domain of the cluster \(did you mean rack",
+        r"domains\.rack9: 'rack9' is not an NVLink domain of the cluster \(did you mean rack",
     ),
     ({"nodes": {"n0": {"exclude": "x"}}}, r"nodes\.n0\.exclude: unknown key \(did you mean excluded\?\)"),
     ({"nodes": {"n0": "x"}}, r"nodes\.n0: 'x' is not a mapping"),

@@ -30,9 +30,9 @@ def load_problem(
     source: Source,
     cluster: Source | Cluster | None = None,
     *,
-    exclude: Sequence[str] = (),
-    overlays: Sequence[Source] = (),
-    occupied: Sequence[OccupiedBy] = (),
+    exclude: str | Sequence[str] = (),
+    overlays: Source | Sequence[Source] = (),
+    occupied: str | Path | Plan | Sequence[OccupiedBy] = (),
 ) -> Problem:
     """Read a problem: cluster and job in one source, or the job in ``source`` and the cluster in ``cluster``.
 
@@ -63,7 +63,14 @@ def load_problem(
         base, known = Cluster(()), False
     else:
         base, known = parse_cluster(section, faults)
-    base = _lay_over(base, exclude, overlays, occupied, known, faults)
+    base = _lay_over(
+        base,
+        [exclude] if isinstance(exclude, str) else exclude,
+        [overlays] if isinstance(overlays, (str, Path, Mapping)) else overlays,
+        [occupied] if isinstance(occupied, (str, Path, Plan)) else occupied,
+        known,
+        faults,
+    )
 
     drafts = parse_components(data.get("components"), base, faults)
     context = Context(drafts, base, {node.id for node in base.nodes}, known)

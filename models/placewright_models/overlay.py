@@ -72,19 +72,19 @@ def overlay(cluster: Cluster, data: Any, place: str, faults: list[Fault]) -> Clu
             indices["domains"].setdefault(node.nvlink_domain, []).append(index)
     nodes = list(cluster.nodes)
     # Domains first: what is said of one node is closer to it.
-    for key, noun in (("domains", "NVLink domain"), ("nodes", "node")):
+    for key, noun in (("domains", "an NVLink domain"), ("nodes", "a node")):
         section = data.get(key)
         if section is None:
             continue
         if not isinstance(section, Mapping):
-            faults.append(Fault(f"{place}.{key}", f"{show(section)} is not a mapping", f"write {noun} id: {{excluded: ...}}"))
+            faults.append(Fault(f"{place}.{key}", f"{show(section)} is not a mapping", "write id: {excluded: reason}"))
             continue
         for name, item in section.items():
             where = f"{place}.{key}.{name}"
             entry, _ = validate_part(OverlayEntry, item, where, faults)
             name = str(name) if type(name) is int else name
             if not isinstance(name, str) or name not in indices[key]:
-                faults.append(Fault(where, f"{show(name)} is not a {noun} of the cluster", nearest(name, indices[key])))
+                faults.append(Fault(where, f"{show(name)} is not {noun} of the cluster", nearest(name, indices[key])))
                 continue
             for index in indices[key][name]:
                 nodes[index] = _laid(nodes[index], entry, where, faults)

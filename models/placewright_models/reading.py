@@ -17,7 +17,8 @@ from placewright_models.errors import Fault, InvalidProblem
 
 MAX_PROBLEM_BYTES = 64 * 2**20
 MAX_PLAN_BYTES = 2**30
-MAX_YAML_VALUES = 5_000_000
+MAX_YAML_VALUES = 2_000_000
+"""About 125,000 nodes written out; PyYAML takes some ten seconds for them, json less than one."""
 MAX_JSON_VALUES = 100_000_000
 MAX_ALIAS_GROWTH = 100_000
 """Values that aliases may add to a file."""
@@ -74,13 +75,17 @@ def _text(path: Path, limit: int) -> str:
 
 def _parse(text: str, is_json: bool, what: str) -> dict[str, Any]:
     # Each value needs a separator of its own, so their number bounds the number of values.
-    size = sum(map(text.count, ",\n:[{-"))
-    if size > (MAX_JSON_VALUES if is_json else MAX_YAML_VALUES):
-        raise _Unreadable(
-            f"the file holds too many values (about {size:,})", "write equal nodes as one entry with count, or use JSON"
-        )
+    size = sum(map(text.count, (",", "\n", ":", "[", "{", "- ")))
+    if size > MAX_JSON_VALUES:
+        raise _Unreadable(f"the file holds too many values (about {size:,})", "write equal nodes as one entry with count")
     try:
-        data = _json(text) if is_json else _yaml(text)
+        # JSON is read as such whatever the file is called: it is many times faster.
+        data = _json(text) if is_json else _json_or_none(text)
+        if data is None and not is_json:
+            if size > MAX_YAML_VALUES:
+                advice = "write equal nodes as one entry with count, or use JSON"
+                raise _Unreadable(f"the file holds too many values for YAML (about {size:,})", advice)
+            data = _yaml(text)
     except RecursionError:
         raise _Unreadable("the file is nested too deeply") from None
     if not isinstance(data, Mapping):
@@ -89,21 +94,32 @@ def _parse(text: str, is_json: bool, what: str) -> dict[str, Any]:
     return dict(data)
 
 
-def _json(text: str) -> Any:
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
-            keys = [key for key, _ in pairs]
-            twice = next(key for key in keys if keys.count(key) > 1)
-            raise _Unreadable(f"the key {twice!r} stands twice in one mapping", "keep one of them")
-        return found
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise _Unreadable(f"the key {twice!r} stands twice in one mapping", "keep one of them")
+    return found
 
+
+def _json(text: str) -> Any:
     try:
-        return json.loads(text, object_pairs_hook=unique)
+        return json.loads(text, object_pairs_hook=_unique)
     except json.JSONDecodeError as error:
         raise _Unreadable(f"is not JSON: line {error.lineno}, column {error.colno}: {error.msg}") from None
     except ValueError as error:  # an integer of thousands of digits
         raise _Unreadable(f"is not JSON: {error}") from None
+
+
+def _json_or_none(text: str) -> Any:
+    """What the text holds if it is JSON and a mapping, else None: YAML has the word then."""
+    if not text.lstrip().startswith("{"):
+        return None
+    try:
+        return json.loads(text, object_pairs_hook=_unique)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _yaml(text: str) -> Any:
@@ -121,7 +137,7 @@ def _yaml(text: str) -> Any:
         mark = error.problem_mark or error.context_mark
         place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
         raise _Unreadable(f"is not YAML: {place}{error.problem or error.context}") from None
-    except (yaml.YAMLError, ValueError, OverflowError, TypeError, AttributeError) as error:
+    except (yaml.YAMLError, ValueError, ArithmeticError, LookupError, TypeError, AttributeError) as error:
         # SafeConstructor lets a few of these through for absurd scalars (a timestamp of month 13, !!int on a word).
         raise _Unreadable(f"is not YAML: {' '.join(str(error).split())[:200]}") from None
     finally:
@@ -174,12 +190,12 @@ def _check_nodes(root: Any) -> None:
         )
 
 
-_ODD_INT = re.compile(r"[-+]?0[0-9_]+|.*:.*")
+_ODD_INT = re.compile(r"[-+]?0[0-9_xb].*|.*:.*")
 
 
 def _check_scalar(node: Any) -> None:
     if node.tag == "tag:yaml.org,2002:int" and not node.style and _ODD_INT.fullmatch(node.value):
         raise _Unreadable(
             f"line {node.start_mark.line + 1}: YAML reads {node.value} as another number",
-            "put it in quotes, or drop leading zeros",
+            "put it in quotes, or write a plain decimal",
         )

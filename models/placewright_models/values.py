@@ -24,6 +24,7 @@ MAX_NODE_GPUS = 4_096
 """More devices than any machine has; keeps index arithmetic on hostile files cheap."""
 MAX_COUNT = 10**9
 MAX_RANK = 2**53
+MAX_NAME = 1_000
 MAX_CPUS = Decimal(10**6)
 MAX_MEMORY = 2**60
 _MAX_DIGITS = 17
@@ -216,13 +217,15 @@ def flag(value: object) -> bool:
 
 def name(value: object) -> str:
     """A name: text that is not empty and can be printed; a whole number is taken as its digits."""
-    if type(value) is int:
-        return show(value)
+    if type(value) is int and abs(value) < 10**18:
+        return str(value)
     if not isinstance(value, str):
         kind = "a truth value" if isinstance(value, bool) else "not text"
         raise Wrong(f"{show(value)} is {kind}, a name is needed", "put it in quotes")
     if not value.strip():
         raise Wrong("the name is empty", "write a name")
+    if len(value) > MAX_NAME:
+        raise Wrong(f"{show(value)} has {len(value):,} characters", f"at most {MAX_NAME}")
     if not value.isprintable():
         raise Wrong(f"{show(value)} holds a character that cannot be printed", "use letters, digits and punctuation")
     return value
