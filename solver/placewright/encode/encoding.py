@@ -20,10 +20,10 @@ from placewright.encode.classes import Domain, Topology
 from placewright.encode.features import Feature, Hosts, Square, Workers
 from placewright.encode.local import Local
 from placewright.encode.patterns import Pattern, TooManyPatterns, patterns
-from placewright.goals import GOAL_BY_NAME
+from placewright.goals import GOAL_BY_NAME, Goal
 from placewright.job import Job
 from placewright.params import SolveParams
-from placewright.rules import RULES
+from placewright.rules import RULES, Rule
 from placewright_models.cluster import CLUSTER_LEVEL, DOMAIN_LEVEL, NODE_LEVEL
 from placewright_models.problem import Problem
 
@@ -43,7 +43,7 @@ class Encoding:
         self.local = Local(self.job)
         self.model = cp_model.CpModel()
         goals = [GOAL_BY_NAME[name] for name in problem.goals]
-        speakers = [*RULES, *goals]
+        speakers: list[Rule | Goal] = [*RULES, *goals]
         levels = {level for speaker in speakers for level in speaker.levels(self.job)}
         self.topology = topology or Topology(self.job, sorted(levels))
         self.exact = frozenset(self.local.exact.union(*(goal.exact(self.job) for goal in goals)))

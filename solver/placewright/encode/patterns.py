@@ -37,11 +37,20 @@ def patterns(local: Local, node_class: NodeClass, exact: frozenset[int], limit: 
         return []
     apart = local.apart(node_class)
     counts = [0] * job.count
+    position = {c: level for level, (members, _, _) in enumerate(choices) for c in members}
     found: dict[tuple[int, ...], list[Pattern]] = {}
     steps = 0
     shape = node_class.shape
 
-    def acceptable(upto: Sequence[int]) -> bool:
+    def follows(level: int) -> bool:
+        """A follower is there exactly where its leader is; checked as soon as both are chosen."""
+        return all(
+            (counts[c] > 0) == (counts[leader] > 0)
+            for c, leader in leaders.items()
+            if max(position[c], position[leader]) == level
+        )
+
+    def acceptable() -> bool:
         if any(counts[a] and counts[b] for a, b in apart):
             return False
         return local.resources_fit(node_class, counts) and local.fits(shape, counts)
@@ -62,9 +71,7 @@ def patterns(local: Local, node_class: NodeClass, exact: frozenset[int], limit: 
         for option in reversed(options):
             for c, number in zip(members, option, strict=True):
                 counts[c] = number
-            # A follower is there exactly where its leader is; leaders come first.
-            follows = all(c not in leaders or (counts[c] > 0) == (counts[leaders[c]] > 0) for c in members)
-            if follows and (not any(option) or acceptable(members)):
+            if follows(level) and (not any(option) or acceptable()):
                 # The last loose component only ever needs its largest count, or none.
                 if not (loose and level == len(choices) - 1 and first_fit and any(option)):
                     visit(level + 1)
@@ -106,7 +113,7 @@ def _choices(
         options = [(n,) for n in local.counts(node_class, c)]
         choices.append(((c,), options, c not in exact and c not in leaders))
     if any(len(options) > 1 for _, options, _ in choices):
-        return sorted(choices, key=lambda choice: min(depth(c) for c in choice[0]))
+        return sorted(choices, key=lambda choice: max(depth(c) for c in choice[0]))
     return None
 
 

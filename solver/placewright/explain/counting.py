@@ -108,10 +108,10 @@ class Counting:
             return Room(sentence, resource, needed, total, free, total=not filters)
         fits = {node.id: self._alone(c, t) for node, t in self.nodes if self._alone(c, t)}
         longest = max((end - start + 1 for node in usable for start, end in node.runs), default=0)
-        if width > longest:
+        if width > max(longest, 1):
             largest = max((node.gpus for node in usable), default=0)
-            what = f"the largest node has {largest}" if width > largest else f"no node has more than {longest} free in a row"
-            sentence = f"{name}: one worker needs {width} GPUs on one node, and {what}{where}; {width} per node are asked"
+            what = f"largest node {largest}" if width > largest else f"no node has more than {longest} free in a row ({shown})"
+            sentence = f"{name}: one worker takes {width} GPUs of one node ({width} per node), {what}{where}"
             return Room(sentence, resource, width, longest if width <= largest else largest, free)
         if width > 1:
             most = max(fits.values(), default=0)
@@ -210,7 +210,8 @@ class Counting:
             if most:
                 level, name = self.problem.cluster.unit_or_node(node, group.within)
                 inside = units.setdefault(name or level, {})
-                inside[classes[t].gpus if whole else 0] = inside.get(classes[t].gpus if whole else 0, 0) + (1 if whole else most)
+                size = classes[t].gpus if whole else 0
+                inside[size] = inside.get(size, 0) + (1 if whole else most)
         possible = {
             name: sum(
                 number // ((self.job.nodes_per_group(c, size) or number + 1) if whole else k) for size, number in inside.items()
@@ -251,7 +252,7 @@ class Counting:
 
     def total_room(self, fields: set[str]) -> Room:
         """What several components together run short of."""
-        job, _problem = self.job, self.problem
+        job = self.job
         for resource, each, unit in (("cpus", job.cpu_units, "CPUs"), ("memory", job.memory, "of memory")):
             if resource in fields:
                 needed = sum((component.min_workers or 0) * each[c] for c, component in enumerate(job.components))
@@ -277,7 +278,8 @@ class Counting:
                     f"there are {amount(available)} free where they may lie ({shown})"
                 )
                 scale = UNITS if resource == "cpus" else 1
-                return Room(sentence, resource, needed / scale, available / scale, free, total=True)
+                per_unit = {node: value / scale for node, value in free.items()}
+                return Room(sentence, resource, needed / scale, available / scale, per_unit, total=True)
         return self._gpu_total()
 
     def _gpu_total(self) -> Room:
@@ -304,7 +306,8 @@ class Counting:
             return Room(sentence, "gpus", total / UNITS, 1, free)
         shown = listed([free_of(problem.node_by_id[node]) for node in sorted(free, key=lambda n: -free[n])], "; ")
         sentence = (
-            f"{listed(names)} may not share GPUs and need {best[0]} ({' + '.join(best[1])}), there are {available} free ({shown})"
+            f"{listed(names)} may not share GPUs and need {best[0]} ({' + '.join(best[1])}), "
+            f"there are {available} free ({shown})"
         )
         if best[0] <= available:
             sentence = f"{listed(names)} do not fit together on {available} free GPUs ({shown}) the way they may share"

@@ -13,7 +13,7 @@ from decimal import Decimal
 from placewright.explain.core import Questions
 from placewright.explain.counting import Counting, Room
 from placewright.explain.requirements import Requirement, keep_only
-from placewright.explain.shortage import FRAGMENTED, OCCUPIED, holders, kind_of_shortage
+from placewright.explain.shortage import FRAGMENTED, OCCUPIED, TOO_SMALL, holders, kind_of_shortage
 from placewright_models.errors import Reason
 from placewright_models.problem import Problem
 from placewright_models.quantities import format_memory, plain_number
@@ -32,7 +32,7 @@ def sentences(questions: Questions, core: Sequence[Requirement]) -> list[Reason]
     if only_fields and len(concerned) == 1:
         name = next(iter(concerned))
         return _one_component(questions, core, reduced, reduced.by_name.get(name) or questions.problem.by_name[name])
-    if only_fields and counted and all(r.field in ("workers", "cpus", "memory") for r in core):
+    if only_fields and counted and all(r.field in ("workers", "cpus", "memory", "gpu_share") for r in core):
         return _total(questions, core, reduced, counted)
     return _clash(questions, core, reduced)
 
@@ -132,7 +132,9 @@ def _clash(questions: Questions, core: Sequence[Requirement], reduced: Problem) 
     first = reasons[0]
     names = tuple(dict.fromkeys(name for reason in reasons for name in reason.components))
     counting = Counting(reduced)
-    verdict = f"{first.sentence}; that cannot hold together with what follows{_kind_text(kind, reduced)}"
+    verdict = f"{first.sentence}; that cannot hold together with what follows"
+    if kind != TOO_SMALL:
+        verdict += _kind_text(kind, reduced)
     verdict += counting.rule_numbers(first.requirement, names)
     reasons[0] = Reason(
         requirement=first.requirement,

@@ -106,23 +106,23 @@ class Arrange:
         rooms = [((end - start + 1) // width, start) for start, end in shape.runs]
         by_room = sorted(rooms, key=lambda room: (-room[0], room[1]))
         fewest, total = 0, 0
-        for room, _ in by_room:
+        for size, _ in by_room:
             if total >= need:
                 break
-            fewest, total = fewest + 1, total + room
+            fewest, total = fewest + 1, total + size
         if total < need:
             return None
         # Leftmost choice of that many runs that still holds everything.
         chosen: list[tuple[int, int]] = []
-        for index, room in enumerate(rooms):
+        for index, (size, start) in enumerate(rooms):
             if len(chosen) == fewest:
                 break
             rest = sorted((r for r, _ in rooms[index + 1 :]), reverse=True)[: fewest - len(chosen) - 1]
-            if sum(r for r, _ in chosen) + room[0] + sum(rest) >= need:
-                chosen.append(room)
+            if sum(r for r, _ in chosen) + size + sum(rest) >= need:
+                chosen.append((size, start))
         spots: list[int] = []
-        for room, start in chosen:
-            take = min(room, need - len(spots) // width)
+        for size, start in chosen:
+            take = min(size, need - len(spots) // width)
             spots.extend(range(start, start + take * width))
         split = split_shares(self.job, counts, {piece.item: spots}, spots)
         return None if split is None else ({piece.item: spots}, split)

@@ -7,7 +7,7 @@ Modify this file when what makes one layout better than another changes (design.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 
 from placewright.job import Job
@@ -27,7 +27,7 @@ def lengths_by_total(pieces: Sequence[Piece]) -> Iterator[tuple[int, ...]]:
 
 
 def split_shares(
-    job: Job, counts: Sequence[int], where: dict[int, Sequence[int]], gpus: Sequence[int]
+    job: Job, counts: Sequence[int], where: Mapping[int, Sequence[int]], gpus: Sequence[int]
 ) -> Split | None:
     """Deal fractional workers to the GPUs of their items so that no GPU passes one; None where that is impossible.
 
