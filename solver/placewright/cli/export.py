@@ -1,0 +1,31 @@
+"""``placewright export``: a plan in another form. Modify this file when exporting gets another option."""
+
+from __future__ import annotations
+
+from placewright.cli.base import Format, NoColor, Output, PlanFile, Quiet, Verbose, say
+
+
+def export(
+    plan: PlanFile,
+    format: Format = None,
+    output: Output = None,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+    no_color: NoColor = False,
+) -> None:
+    """Write a plan in another form: a table, JSON, YAML, or a framework's own configuration.
+
+    A format that cannot say what the plan says refuses, and says what it cannot say.
+
+    \b
+    placewright export plan.json
+    placewright export plan.json --format rlightning -o cluster.yaml
+    """
+    from placewright.cli.output import check_output, choose_target, put_plan
+    from placewright_models.codec import load_plan
+
+    target = choose_target(format, output)
+    check_output(output)
+    put_plan(load_plan(plan), target, output)
+    if output is not None:
+        say(f"{output}: written ({target.name})", quiet)
