@@ -7,83 +7,30 @@ When to modify: only together with the recorded cases.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
+from rlightning_cases import MANUAL_ROWS, as_text, cluster_info, observed_planner, observed_pool
 
 from placewright.greedy.manual import split_range_by_nodes
 from placewright.greedy.reference import ComponentScheduling, NodeResource, ResourcePool, ResourcePoolPlanner
 
-ROWS = [json.loads(line) for line in (Path(__file__).parent / "vectors" / "manual.jsonl").read_text().splitlines()]
-COMPONENTS = ("train", "eval", "env", "buffer")
-
-
-def observed_pool(pool: ResourcePool) -> dict[str, Any]:
-    return {
-        "name": pool.name,
-        "node_ids": pool.node_ids,
-        "num_nodes": pool.num_nodes,
-        "total_gpus": pool.total_gpus,
-        "total_cpus": pool.total_cpus,
-        "nodes": [
-            {
-                "node_id": node.node_id,
-                "ip": node.ip,
-                "total_cpus": node.total_cpus,
-                "total_gpus": node.total_gpus,
-                "allocations": node.allocations,
-                "gpu_cursor": node.gpu_cursor,
-                "max_allocated_gpus": node.max_allocated_gpus,
-                "available_gpus": node.available_gpus,
-                "is_empty": node.is_empty,
-            }
-            for node in pool.nodes
-        ],
-        "component_types_sorted": sorted(pool.component_types),
-        "component_node_count": {name: pool.get_component_node_count(name) for name in COMPONENTS},
-        "component_indices": {name: pool.get_component_indices(name) for name in {*COMPONENTS, *pool.component_types}},
-        "component_allocations": {
-            name: {
-                "node_to_gpu_indices": allocation.node_to_gpu_indices,
-                "index_string": allocation.to_index_string(),
-                "total_gpus": allocation.total_gpus,
-                "worker_count": allocation.worker_count,
-            }
-            for name, allocation in pool.component_allocations.items()
-        },
-    }
-
 
 def load(row: Mapping[str, Any]) -> dict[str, Any]:
     """What the vectors record of loading the pools of a row."""
-    resources = {node["node_id"]: {"ip": node["ip"], "CPU": node["cpus"], "GPU": node["gpus"]} for node in row["nodes"]}
-    planner = ResourcePoolPlanner(ComponentScheduling(), {"node_id_to_resources": resources})
+    planner = ResourcePoolPlanner(ComponentScheduling(), cluster_info(row))
     if row["via"] == "from_yaml_dict":
         used = None if row["used_node_ids"] is None else set(row["used_node_ids"])
         (pool_cfg,) = row["pools_cfg"]
         pool = ResourcePool.from_yaml_dict(pool_cfg, planner.discover_cluster_resources(), used)
         return {"status": "ok", "pools": [observed_pool(pool)], "yaml_config": [pool.to_yaml_dict()]}
     pools = planner.load_manual_resource_pools(row["pools_cfg"])
-    summary = planner.summary()
-    assert summary.pop("yaml_config") == planner.to_yaml_config()
-    for entry in summary["pools"].values():
-        entry["component_types"].sort()
-    owners = {name: planner.get_pool_for_component(name) for name in COMPONENTS}
-    return {
-        "status": "ok",
-        "pools": [observed_pool(pool) for pool in pools.values()],
-        "yaml_config": planner.to_yaml_config(),
-        "summary": summary,
-        "component_node_count": {name: planner.get_component_node_count(name) for name in COMPONENTS},
-        "pool_for_component": {name: None if pool is None else pool.name for name, pool in owners.items()},
-    }
+    return observed_planner(planner, pools)
 
 
 @pytest.mark.timeout(20)
-@pytest.mark.parametrize("row", ROWS, ids=[row["id"] for row in ROWS])
+@pytest.mark.parametrize("row", MANUAL_ROWS, ids=[row["id"] for row in MANUAL_ROWS])
 def test_recorded_pools(row: dict[str, Any]) -> None:
     expect = row["expect"]
     if expect["status"] == "hang":
@@ -96,7 +43,7 @@ def test_recorded_pools(row: dict[str, Any]) -> None:
         assert {"type": caught.type.__name__, "message": str(caught.value)} == expect["error"]
     else:
         # As text, because == takes 4 for 4.0; a range may be a tuple or a list.
-        assert json.dumps(load(row), sort_keys=True, indent=1) == json.dumps(expect, sort_keys=True, indent=1)
+        assert as_text(load(row)) == as_text(expect)
 
 
 def cluster(*gpus: int) -> dict[str, NodeResource]:

@@ -6,28 +6,19 @@ When to modify: only together with the recorded cases.
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
+from rlightning_cases import NODE_ROWS, observed_node
 
 from placewright.greedy.reference import NodeResource
 
-ROWS = [json.loads(line) for line in (Path(__file__).parent / "vectors" / "node.jsonl").read_text().splitlines()]
-
 
 def state(node: NodeResource) -> dict[str, Any]:
-    return {
-        "allocations": node.allocations,
-        "gpu_cursor": node.gpu_cursor,
-        "max_allocated_gpus": node.max_allocated_gpus,
-        "available_gpus": node.available_gpus,
-        "is_empty": node.is_empty,
-        "component_types": node.component_types,
-    }
+    return {**observed_node(node), "component_types": node.component_types}
 
 
-@pytest.mark.parametrize("row", ROWS, ids=[row["id"] for row in ROWS])
+@pytest.mark.parametrize("row", NODE_ROWS, ids=[row["id"] for row in NODE_ROWS])
 def test_recorded_operations(row: dict[str, Any]) -> None:
     node = NodeResource("n0", "10.0.0.1", row["total_cpus"], row["total_gpus"])
     for step in row["ops"]:

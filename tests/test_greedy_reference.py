@@ -5,24 +5,19 @@ When to modify: only together with the recorded cases. What the reference does i
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
+from rlightning_cases import ROWS, as_text, cluster_info, observed_planner
 
 from placewright.greedy.reference import (
     ComponentScheduling,
     NodeResource,
-    ResourcePool,
     ResourcePoolPlanner,
     Scheduling,
     plan_reference,
 )
-
-ROWS = [json.loads(line) for line in (Path(__file__).parent / "vectors" / "greedy.jsonl").read_text().splitlines()]
-COMPONENTS = ("train", "eval", "env", "buffer")
 
 
 def scheduling_of(row: Mapping[str, Any]) -> ComponentScheduling:
@@ -39,69 +34,7 @@ def scheduling_of(row: Mapping[str, Any]) -> ComponentScheduling:
 
 
 def planner_of(row: Mapping[str, Any]) -> ResourcePoolPlanner:
-    resources = {
-        node["node_id"]: {"node_id": node["node_id"], "ip": node["ip"], "CPU": node["cpus"], "GPU": node["gpus"]}
-        for node in row["nodes"]
-    }
-    return ResourcePoolPlanner(scheduling_of(row), {"node_id_to_resources": resources})
-
-
-def observed_pool(pool: ResourcePool) -> dict[str, Any]:
-    return {
-        "name": pool.name,
-        "node_ids": pool.node_ids,
-        "num_nodes": pool.num_nodes,
-        "total_gpus": pool.total_gpus,
-        "total_cpus": pool.total_cpus,
-        "nodes": [
-            {
-                "node_id": node.node_id,
-                "ip": node.ip,
-                "total_cpus": node.total_cpus,
-                "total_gpus": node.total_gpus,
-                "allocations": node.allocations,
-                "gpu_cursor": node.gpu_cursor,
-                "max_allocated_gpus": node.max_allocated_gpus,
-                "available_gpus": node.available_gpus,
-                "is_empty": node.is_empty,
-            }
-            for node in pool.nodes
-        ],
-        "component_types_sorted": sorted(pool.component_types),
-        "component_node_count": {name: pool.get_component_node_count(name) for name in COMPONENTS},
-        "component_indices": {name: pool.get_component_indices(name) for name in {*COMPONENTS, *pool.component_types}},
-        "component_allocations": {
-            name: {
-                "node_to_gpu_indices": allocation.node_to_gpu_indices,
-                "index_string": allocation.to_index_string(),
-                "total_gpus": allocation.total_gpus,
-                "worker_count": allocation.worker_count,
-            }
-            for name, allocation in pool.component_allocations.items()
-        },
-    }
-
-
-def observed(planner: ResourcePoolPlanner, pools: Mapping[str, ResourcePool]) -> dict[str, Any]:
-    """What the vectors record of a planner; component types are sorted, as in the vectors."""
-    summary = planner.summary()
-    assert summary.pop("yaml_config") == planner.to_yaml_config()
-    for pool in summary["pools"].values():
-        pool["component_types"].sort()
-    owners = {name: planner.get_pool_for_component(name) for name in COMPONENTS}
-    return {
-        "status": "ok",
-        "pools": [observed_pool(pool) for pool in pools.values()],
-        "yaml_config": planner.to_yaml_config(),
-        "summary": summary,
-        "component_node_count": {name: planner.get_component_node_count(name) for name in COMPONENTS},
-        "pool_for_component": {name: None if pool is None else pool.name for name, pool in owners.items()},
-    }
-
-
-def as_text(value: object) -> str:
-    """JSON with sorted keys: unlike ==, it tells 4 from 4.0, and a range may be a tuple or a list."""
-    return json.dumps(value, sort_keys=True, indent=1)
+    return ResourcePoolPlanner(scheduling_of(row), cluster_info(row))
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[row["id"] for row in ROWS])
@@ -116,7 +49,7 @@ def test_recorded_plan(row: dict[str, Any]) -> None:
         assert planner.get_resource_pools() == {}
     else:
         pools = planner.plan_resource_pools(row["strategy"], row["env_strategy"])
-        seen = observed(planner, pools) | {"resource_summary": planner.resource_summary}
+        seen = observed_planner(planner, pools) | {"resource_summary": planner.resource_summary}
         assert as_text(seen) == as_text(expect)
 
 

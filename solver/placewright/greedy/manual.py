@@ -1,6 +1,6 @@
 """Manual pools of the RLightning reference: pool configurations that name their GPU indices themselves.
 
-What: the steps of reading one pool configuration, as plain functions. `ResourcePool.from_yaml_dict` in `reference.py`
+What: the steps of reading one pool configuration, as plain functions. `ResourcePool.from_yaml_dict` in `resource_pool.py`
 puts them together.
 
 Source: written from the words of reference.md, section 1.6, and checked against the recorded cases in
@@ -17,7 +17,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from placewright.greedy.reference import NodeResource
+    from placewright.greedy.resource_pool import NodeResource
 
 RESERVED_KEYS = frozenset({"name", "num_node", "num_gpus", "node_ids"})
 """Keys of a pool configuration that are not components; every other key is one."""
