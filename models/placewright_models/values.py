@@ -139,27 +139,27 @@ def _number_advice(value: object, otherwise: str) -> str:
         except ValueError:
             return otherwise
         return f"it is text: write {value.strip()} as a number, without quotes" if math.isfinite(number) else otherwise
-    if isinstance(value, float) and math.isfinite(value) and value == int(value):
+    if isinstance(value, float) and math.isfinite(value) and value.is_integer():
         return f"write {int(value)}"
     return otherwise
 
 
-def number(value: object, high: Decimal = MAX_CPUS) -> Decimal:
-    """A finite decimal from 0 to ``high``, exactly as written."""
+def number(value: object) -> Decimal:
+    """A finite decimal from 0 to ``MAX_CPUS``, exactly as written."""
     if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)):
         advice = _number_advice(value, "write a number such as 0.5")
         if isinstance(value, str) and re.fullmatch(r"\d+e[-+]?\d+", value.strip(), re.IGNORECASE):
             advice = "YAML reads that as text: write it as a plain decimal such as 0.0001"
         raise Wrong(f"{show(value)} is not a number", advice)
     if isinstance(value, int):
-        if not 0 <= value <= high:
-            raise Wrong(f"{show(value)} is {'negative' if value < 0 else 'too large'}", f"from 0 to {high}")
+        if not 0 <= value <= MAX_CPUS:
+            raise Wrong(f"{show(value)} is {'negative' if value < 0 else 'too large'}", f"from 0 to {MAX_CPUS}")
         return Decimal(value)
     if not math.isfinite(value):
-        raise Wrong(f"{value} is not a number", f"from 0 to {high}")
+        raise Wrong(f"{value} is not a number", f"from 0 to {MAX_CPUS}")
     decimal = decimal_of(value)
-    if not 0 <= decimal <= high:
-        raise Wrong(f"{show(value)} is {'negative' if decimal < 0 else 'too large'}", f"from 0 to {high}")
+    if not 0 <= decimal <= MAX_CPUS:
+        raise Wrong(f"{show(value)} is {'negative' if decimal < 0 else 'too large'}", f"from 0 to {MAX_CPUS}")
     if len(decimal.as_tuple().digits) > _MAX_DIGITS:
         raise Wrong(f"{show(value)} has more than {_MAX_DIGITS} digits", "write fewer: the resolution is 0.0001")
     return decimal
