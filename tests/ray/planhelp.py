@@ -7,7 +7,9 @@ A worker is (node id, GPU ids); the component's ``gpus`` follows from the ids un
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any
 
@@ -60,9 +62,7 @@ def make_plan(
 
 def found(applied: Any) -> dict[str, list[tuple[str, list[int]]]]:
     """What was read back, in the form that ``make_plan`` takes."""
-    return {
-        name: [(worker.node_id, sorted(worker.gpu_ids)) for worker in workers] for name, workers in applied.workers.items()
-    }
+    return {name: [(worker.node_id, sorted(worker.gpu_ids)) for worker in workers] for name, workers in applied.workers.items()}
 
 
 def one_each(node: str, ids: Sequence[int]) -> list[tuple[str, list[int]]]:
@@ -91,3 +91,22 @@ def see_from_actors(applied: Any, limit: float = 60.0) -> dict[str, list[tuple[s
         for actor in eyes:
             ray.kill(actor)
     return {name: [(names[node], ids) for node, ids in seen] for name, seen in answers.items()}
+
+
+@contextmanager
+def somebody_holds(node_name: str, ids: Sequence[int]) -> Iterator[None]:
+    """Another job holds exactly these GPUs of a node: all free ones are held, and the others let go."""
+    from placewright.apply.exact import hold_free
+    from placewright.apply.groups import Ledger
+    from placewright.apply.view import live_nodes
+
+    node = next(node for node in live_nodes() if node.alive and node.name == node_name)
+    ledger = Ledger("somebody/")
+    try:
+        held = hold_free({node_name: node}, ledger, time.monotonic() + 60, lambda waiting: TimeoutError(str(waiting)))[
+            node_name
+        ]
+        ledger.remove([group for gpu, group in held.items() if gpu not in ids])
+        yield
+    finally:
+        ledger.remove_all()

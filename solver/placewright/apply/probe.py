@@ -1,4 +1,7 @@
-"""Asking every bundle where it is: one small task inside each, all at once.
+"""Asking every bundle where it is: one small task inside each, all nodes at once, on each node one after another.
+
+One after another, because then one worker process serves them all, in milliseconds; 64 probes sent to eight simulated nodes
+at once start 64 processes, at most of a second of CPU each.
 
 Only code that runs inside a bundle can tell which physical GPU Ray gave it; Ray's own tables know nodes. On real nodes
 the first probe of a node also reads the UUIDs of its GPUs. Modify this file when more should be read back from a bundle.
@@ -16,7 +19,6 @@ from placewright.apply.groups import MadeGroup
 from placewright.apply.view import LiveNode, live_nodes
 from placewright_models.errors import PlanMismatch
 
-_IN_FLIGHT_WITHOUT_GPU = 16
 EPHEMERAL_FLOOR = 32_768
 """Lowest ephemeral port where a node does not say: the default of Linux."""
 
@@ -48,24 +50,26 @@ def probe(
         PlanMismatch: if a bundle or its node is lost meanwhile, or reports GPU ids that are not numbers.
     """
     answers: dict[tuple[int, int], dict[str, Any]] = {}
-    jobs = [(g, b) for g, group in enumerate(groups) for b in range(len(group.bundles))]
-    # A task without GPU needs no resource, so Ray would start a process for each of a thousand of them: a few at a time.
-    plain = [job for job in jobs if not groups[job[0]].bundles[job[1]].gpus]
-    firsts: dict[str, tuple[int, int]] = {}
-    for g, b in jobs:
-        firsts.setdefault(groups[g].bundles[b].node_id, (g, b))
-    chosen = set(firsts.values())
+    queues: dict[str, list[tuple[int, int]]] = {}
+    for g, group in enumerate(groups):
+        for b, bundle in enumerate(group.bundles):
+            queues.setdefault(bundle.node_id, []).append((g, b))
+    # The first of a node also asks for the node's facts.
+    chosen = {jobs[0] for jobs in queues.values()}
+    for jobs in queues.values():
+        jobs.reverse()
     task = _probe_task()
     flying: dict[Any, tuple[int, int]] = {}
-    for job in jobs:
-        if groups[job[0]].bundles[job[1]].gpus:
-            flying[_start(task, groups[job[0]], job[1], job in chosen)] = job
-    waiting_plain = list(reversed(plain))
+
+    def start_next(node_id: str) -> None:
+        if queues[node_id]:
+            g, b = queues[node_id].pop()
+            flying[_start(task, groups[g], b, (g, b) in chosen)] = (g, b)
+
+    for node_id in queues:
+        start_next(node_id)
     ray = rayapi.ray_module()
-    while flying or waiting_plain:
-        while waiting_plain and sum(not groups[g].bundles[b].gpus for g, b in flying.values()) < _IN_FLIGHT_WITHOUT_GPU:
-            job = waiting_plain.pop()
-            flying[_start(task, groups[job[0]], job[1], job in chosen)] = job
+    while flying:
         done, _ = ray.wait(list(flying), num_returns=1, timeout=min(1.0, max(0.01, deadline - time.monotonic())))
         for ref in done:
             g, b = flying.pop(ref)
@@ -73,6 +77,7 @@ def probe(
                 answers[g, b] = ray.get(ref)
             except Exception as error:
                 raise _lost(groups[g], b, str(error).strip().splitlines()[-1]) from error
+            start_next(groups[g].bundles[b].node_id)
         if not done:
             _check_alive([(groups[g], b) for g, b in flying.values()])
             if time.monotonic() > deadline:
