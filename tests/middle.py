@@ -1,0 +1,72 @@
+"""Middle-sized problems: 6 to 12 nodes of 8 GPUs in several domains, too large for brute force, fit for the plain model.
+
+``middle_file(rng)`` draws one; used by the oracle tests and the long run.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+GOALS = ("unplaced", "groups_split", "domain_span", "traffic", "node_span", "gpu_nodes_used", "nodes_used", "evenness",
+         "domain_capacity")  # fmt: skip
+
+
+def middle_file(rng: Random) -> dict[str, Any]:
+    """Racks of uneven size, some nodes degraded, three or four components of usual shapes, two or three rules."""
+    nodes: list[dict[str, Any]] = []
+    levels = rng.choice([[], ["block"], ["zone", "block"]])
+    for rack in range(rng.randint(2, 4)):
+        for _ in range(rng.randint(1, 4)):
+            node: dict[str, Any] = {"id": f"n{len(nodes)}", "gpus": 8, "nvlink_domain": f"rack{rack}"}
+            if levels:
+                node["labels"] = {"block": f"b{rack // 2}", "zone": "z0"}
+            if rng.random() < 0.1:
+                node["unavailable_gpus"] = [rng.randint(0, 7)]
+            if rng.random() < 0.15:
+                node["cpus"] = rng.choice([8, 16, 20])
+            nodes.append(node)
+    while len(nodes) < 6:
+        nodes.append({"id": f"n{len(nodes)}", "gpus": 8})
+    nodes = nodes[:12]
+    level = rng.choice(["nvlink_domain", *levels])
+    mode = rng.choice(["required", "preferred"])
+    train: dict[str, Any] = rng.choice(
+        [
+            {"workers": rng.choice([8, 16, 24]), "gpus": 1, "segment_size": rng.choice([1, 2]), "segment_mode": mode},
+            {"workers": rng.choice([12, 16, 24]), "gpus": 1, "group": {"workers": 4, "within": level, "mode": mode}},
+            {"workers": rng.choice([2, 3, 4]), "gpus": 8},
+            {"workers": {"min": 8, "max": 20}, "gpus": 1},
+        ]
+    )
+    components: dict[str, Any] = {"train": train}
+    components["rollout"] = rng.choice(
+        [
+            {"workers": rng.choice([2, 4, 5]), "gpus": 4},
+            {"replicas": rng.choice([1, 2]), "gpus_per_replica": 16, "group": {"within": level, "mode": mode}},
+            {"workers": rng.choice([3, 6]), "gpus": 2, "aligned": True},
+        ]
+    )
+    if rng.random() < 0.6:
+        components["env"] = {"workers": rng.choice([6, 8, 11]), "gpus": rng.choice([0.18, 0.25, 0.5]), "cpus": 1}
+    if rng.random() < 0.5:
+        components["reward"] = {"workers": rng.choice([2, 3]), "gpus": 1, "spread": rng.choice(["pack", "even"])}
+    if rng.random() < 0.4:
+        components["buffer"] = {"workers": "auto", "per_node_of": "train", "cpus": 1}
+    names = list(components)
+    rules: dict[str, Any] = {}
+    if rng.random() < 0.4:
+        rules["share_gpus"] = [rng.sample([name for name in names if name != "buffer"], 2)]
+    if rng.random() < 0.3:
+        rules[rng.choice(["separate_nodes", "separate_domains"])] = [["train", "rollout"]]
+    if rng.random() < 0.2 and "reward" in names:
+        rules["same_domain"] = [["reward"]]
+    found: dict[str, Any] = {"cluster": {"nodes": nodes}, "components": components}
+    if levels:
+        found["cluster"]["levels"] = levels
+    if rules:
+        found["rules"] = rules
+    if rng.random() < 0.4:
+        found["traffic"] = [{"between": rng.sample([name for name in names if name != "buffer"], 2)}]
+    found["goals"] = list(GOALS) if rng.random() < 0.6 else rng.sample(GOALS, 4)
+    return found

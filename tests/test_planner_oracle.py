@@ -1,0 +1,99 @@
+"""The planner against the oracles on random problems: status and every goal's value, level by level, in every encoding.
+
+A few hundred problems here; ``python -m tests.long_run`` does the same for thousands and counts what it saw.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+import pytest
+from differential import ENCODINGS, Answer, difference, expected, planned, refusable, spoken_of
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from long_run import Log, draw, one
+from middle import middle_file
+from oracle import plain_model
+from oracle.tiny import random_file
+from strategies import problems
+
+from placewright.goals import GOALS
+from placewright.rules import RULES
+from placewright_models.codec import load_problem
+from placewright_models.errors import InvalidProblem
+
+TINY = settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+
+
+@TINY
+@given(st.randoms(use_true_random=False))
+def test_tiny_problems(rng: Random) -> None:
+    try:
+        problem = load_problem(random_file(rng))
+    except InvalidProblem:
+        assume(False)
+        return
+    want, _ = expected(problem)
+    assert difference(problem, want) == ""
+
+
+@settings(TINY, max_examples=80)
+@given(problems(max_nodes=3, max_components=3, max_workers=4))
+def test_problems_over_every_field(data: dict[str, object]) -> None:
+    problem = load_problem(data)
+    want, _ = expected(problem)
+    assert difference(problem, want) == ""
+
+
+@pytest.mark.parametrize("seed", [2, 3, 4, 6, 9, 12, 15, 18, 25, 34])
+def test_middle_sizes(seed: int) -> None:
+    problem = load_problem(middle_file(Random(seed)))
+    plain = plain_model.solve(problem)
+    assert difference(problem, Answer(plain.status, plain.goals)) == ""
+
+
+def test_the_generators_reach_every_rule_and_goal() -> None:
+    """Every rule has something to say in some of the problems drawn above, and every goal is asked for."""
+    rules: Counter[str] = Counter()
+    goals: Counter[str] = Counter()
+    for seed in range(1200):
+        problem = draw(Random(seed))
+        rules.update({rule.partition(",")[0] for rule in spoken_of(problem)})
+        goals.update(problem.goals)
+    assert {rule.name for rule in RULES} == set(rules)
+    assert {goal.name for goal in GOALS} - set(goals) == {"moves"}, "moves is a goal only with a previous plan"
+    assert min(goals.values()) > 100
+    assert min(rules.values()) >= 20, rules
+
+
+def test_long_run_counts_and_repeats() -> None:
+    first, second = Log(), Log()
+    for seed in range(12):
+        one(seed, first)
+        one(seed, second)
+    assert first == second
+    assert first.differences == []
+    assert sum(first.status.values()) == 12
+    assert "| status | problems |" in first.to_markdown()
+
+
+def test_the_comparison_can_fail() -> None:
+    """A wrong value and a wrong status are both differences, named with the encoding."""
+    problem = load_problem({"cluster": {"nodes": [{"id": "a", "gpus": 1}]}, "components": {"train": {"workers": 1, "gpus": 1}},
+                            "goals": ["nodes_used"]})  # fmt: skip
+    assert difference(problem, Answer("optimal", {"nodes_used": 1})) == ""
+    assert difference(problem, Answer("optimal", {"nodes_used": 2})).count("planner optimal {'nodes_used': 1}") == len(ENCODINGS)
+    assert "default: planner optimal" in difference(problem, Answer("infeasible"))
+
+
+def test_what_the_planner_refuses_is_only_traffic_without_a_total() -> None:
+    data = {
+        "cluster": {"nodes": [{"id": "a", "gpus": 2}]},
+        "components": {"train": {"workers": 1, "gpus": 1}, "buffer": {"workers": "auto", "per_node_of": "train"}},
+        "traffic": [{"between": ["train", "buffer"]}],
+    }
+    problem = load_problem(data)
+    assert refusable(problem)
+    assert planned(problem, ENCODINGS["default"]).status == "refused"
+    assert not refusable(load_problem({**data, "goals": ["node_span"]}))
