@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from placewright.apply import attach as attach
     from placewright.apply import release as release
     from placewright.apply import simulate as simulate
+    from placewright.discover import discover_ray as discover_ray
     from placewright.explain import explain as explain
     from placewright.export import ExportRefused as ExportRefused
     from placewright.export import export as export
@@ -77,6 +78,7 @@ _HOME = {
     "Worker": "placewright_models.plan",
     "apply": "placewright.apply",
     "attach": "placewright.apply",
+    "discover_ray": "placewright.discover",
     "explain": "placewright.explain",
     "export": "placewright.export",
     "load_plan": "placewright_models.codec",

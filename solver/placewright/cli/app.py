@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from placewright.cli import apply, explain, export, plan, release, verify
+from placewright.cli import apply, discover, explain, export, plan, release, verify
 from placewright.cli.base import command
 
 COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
@@ -19,6 +19,7 @@ COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
     ("verify", verify.verify),
     ("explain", explain.explain),
     ("export", export.export),
+    ("discover", discover.discover),
     ("apply", apply.apply),
     ("release", release.release),
 )

@@ -10,15 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from placewright.cli.base import EXIT_INVALID, CommandFailed, NoColor, PlanFile, Quiet, Verbose, say
+from placewright.cli.reading import Address
 
 if TYPE_CHECKING:
     from placewright.apply import AppliedPlan
 
 LAYOUTS = ("pool", "node", "component")
-
-Address = Annotated[
-    str | None, typer.Option("--address", metavar="HOST:PORT", help="The Ray cluster; else RAY_ADDRESS, or this machine's.")
-]
 
 
 def apply(

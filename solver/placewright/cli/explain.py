@@ -9,8 +9,8 @@ import typer
 
 from placewright.cli.base import EXIT_INFEASIBLE, EXIT_INVALID, CommandFailed, NoColor, ProblemFile, Quiet, Verbose
 from placewright.cli.plan import Seed, TimeLimit, Workers
-from placewright.cli.reading import ClusterFile, Exclude, Occupied, Overlay, read_problem, time_limit_ok
-from placewright_models.errors import InfeasibleProblem, Reason
+from placewright.cli.reading import Address, ClusterFile, Exclude, Occupied, Overlay, read_problem, time_limit_ok
+from placewright_models.errors import InfeasibleProblem
 
 FORMATS = ("text", "json")
 
@@ -18,6 +18,7 @@ FORMATS = ("text", "json")
 def explain(
     problem: ProblemFile,
     cluster: ClusterFile = None,
+    address: Address = None,
     exclude: Exclude = None,
     overlay: Overlay = None,
     occupied: Occupied = None,
@@ -49,7 +50,7 @@ def explain(
     params = SolveParams(time_limit=time_limit_ok(time_limit), seed=seed)
     if workers is not None:
         params = params.with_(workers=workers)
-    asked = read_problem(problem, cluster, exclude, overlay, occupied)
+    asked = read_problem(problem, cluster, exclude, overlay, occupied, address, quiet)
     refusal: InfeasibleProblem | None = None
     try:
         with Progress(quiet=quiet):
@@ -74,20 +75,7 @@ def _text(refusal: InfeasibleProblem) -> str:
     head = "no placement exists"
     if len(reasons) > 1:
         head += f": these {len(reasons)} requirements cannot hold together, and dropping any of them would be enough"
-    lines = [head]
-    for reason in reasons:
-        lines += [f"  {reason.requirement}: {reason.sentence}", *(f"    {text}" for text in _facts(reason))]
+    lines = [head, *(f"  {reason.requirement}: {reason.sentence}" for reason in reasons)]
     # What the exception says beyond its reasons: the note.
     noted = str(refusal).splitlines()[1 + len(reasons) :]
     return "\n".join([*lines, *noted]) + "\n"
-
-
-def _facts(reason: Reason) -> list[str]:
-    facts: list[str] = []
-    if reason.shortage is not None:
-        facts.append(f"kind of shortage: {reason.shortage}")
-    if reason.most_workers is not None:
-        facts.append(f"most workers that fit: {reason.most_workers:,}")
-    if reason.per_unit:
-        facts.append("where: " + ", ".join(f"{name} {amount:g}" for name, amount in reason.per_unit.items()))
-    return facts

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from placewright.cli.base import Format, NoColor, Output, ProblemFile, Quiet, Verbose, say
-from placewright.cli.reading import ClusterFile, Exclude, Occupied, Overlay, read_problem, time_limit_ok
+from placewright.cli.reading import Address, ClusterFile, Exclude, Occupied, Overlay, read_problem, time_limit_ok
 
 SOLVERS = ("cp-sat", "greedy")
 
@@ -24,6 +24,7 @@ Solver = Annotated[
 def plan(
     problem: ProblemFile,
     cluster: ClusterFile = None,
+    address: Address = None,
     exclude: Exclude = None,
     overlay: Overlay = None,
     occupied: Occupied = None,
@@ -54,7 +55,7 @@ def plan(
     target = choose_target(format, output)
     check_output(output)
     time_limit = time_limit_ok(time_limit)
-    asked = read_problem(problem, cluster, exclude, overlay, occupied)
+    asked = read_problem(problem, cluster, exclude, overlay, occupied, address, quiet)
 
     from placewright.params import SolveParams
     from placewright.pipeline import plan as solve

@@ -7,15 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from placewright.cli.base import EXIT_INVALID, CommandFailed
+from placewright.cli.base import EXIT_INVALID, CommandFailed, say
 from placewright_models.problem import Problem
 
 ClusterFile = Annotated[
-    str | None, typer.Option("--cluster", "-c", metavar="FILE", help="The cluster, where PROBLEM has none.")
+    str | None,
+    typer.Option("--cluster", "-c", metavar="FILE", help="The cluster, where PROBLEM has none; `ray` asks a running one."),
+]
+Address = Annotated[
+    str | None, typer.Option("--address", metavar="HOST:PORT", help="The Ray cluster; else RAY_ADDRESS, or this machine's.")
 ]
 Exclude = Annotated[
     list[str] | None,
@@ -29,6 +33,9 @@ Occupied = Annotated[
     list[Path] | None, typer.Option("--occupied", metavar="PLAN", help="A plan whose GPUs and CPUs are taken. May repeat.")
 ]
 
+RAY = "ray"
+"""The value of ``--cluster`` that asks a running Ray cluster."""
+
 
 def read_problem(
     problem: Path,
@@ -36,11 +43,26 @@ def read_problem(
     exclude: Sequence[str] | None = None,
     overlay: Sequence[Path] | None = None,
     occupied: Sequence[Path] | None = None,
+    address: str | None = None,
+    quiet: bool = False,
 ) -> Problem:
     """The problem with its cluster and everything laid over it."""
     from placewright_models.codec import load_problem
 
-    return load_problem(problem, cluster, exclude=exclude or (), overlays=overlay or (), occupied=occupied or ())
+    if address is not None and cluster != RAY:
+        raise CommandFailed("--address goes with --cluster ray", EXIT_INVALID)
+    source = discover_cluster(address, quiet) if cluster == RAY else cluster
+    return load_problem(problem, source, exclude=exclude or (), overlays=overlay or (), occupied=occupied or ())
+
+
+def discover_cluster(address: str | None, quiet: bool, **options: Any) -> dict[str, Any]:
+    """The ``cluster:`` section of a running Ray cluster, with what is unknown or assumed told on stderr."""
+    from placewright.discover import discover_ray
+
+    found = discover_ray(address, **options)
+    for warning in found["warnings"]:
+        say(f"Warning: {warning}", quiet)
+    return {"cluster": found["cluster"]}
 
 
 def time_limit_ok(seconds: float) -> float:

@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
-from placewright.cli.apply import Address
 from placewright.cli.base import NoColor, Quiet, Verbose, say
+from placewright.cli.reading import Address
 
 
 def release(

@@ -48,7 +48,7 @@ def _moves(_: Plan, value: int) -> str:
 
 def _groups_split(plan: Plan, value: int) -> str:
     if value:
-        return f"{value:,} preferred groups or segments are split"
+        return f"{value:,} preferred {'group or segment is' if value == 1 else 'groups or segments are'} split"
     preferred = any(
         (component.group is not None and not component.group.required)
         or (component.segment_size is not None and not component.segment_required)
@@ -59,27 +59,28 @@ def _groups_split(plan: Plan, value: int) -> str:
 
 def _domain_span(plan: Plan, value: int) -> str:
     nodes = plan.problem.node_by_id
-    where = {
-        name: len({(nodes[node_id].nvlink_domain or "", "" if nodes[node_id].nvlink_domain else node_id) for node_id in counts})
-        for name, counts in _counts(plan).items()
-    }
-    return _spans(plan, where, "NVLink domain")
+    where: dict[str, int] = {}
+    for name, counts in _counts(plan).items():
+        domains = [nodes[node_id].nvlink_domain for node_id in counts]
+        where[name] = len(set(domains) - {None}) + domains.count(None)
+    known = any(node.nvlink_domain is not None for node in plan.problem.cluster.nodes)
+    return _spans(plan, where, "NVLink domains" if known else "no NVLink domains known, so nodes count")
 
 
 def _node_span(plan: Plan, value: int) -> str:
-    return _spans(plan, {name: len(counts) for name, counts in _counts(plan).items()}, "node")
+    return _spans(plan, {name: len(counts) for name, counts in _counts(plan).items()}, "nodes")
 
 
 def _spans(plan: Plan, where: Mapping[str, int], noun: str) -> str:
     weighted = [component for component in plan.problem.components if component.span_weight]
     if not weighted:
-        return f"no component has a span_weight, so {noun}s do not count"
-    return _listed(_span(component, where.get(component.name, 0), noun) for component in weighted)
+        return "no component has a span_weight"
+    return f"{noun}: " + _listed(_span(component, where.get(component.name, 0)) for component in weighted)
 
 
-def _span(component: Component, count: int, noun: str) -> str:
+def _span(component: Component, count: int) -> str:
     times = f" (each counts {component.span_weight:,})" if component.span_weight != 1 else ""
-    return f"{component.name}: {count:,} {noun}{'' if count == 1 else 's'}{times}"
+    return f"{component.name} {count:,}{times}"
 
 
 def _traffic(plan: Plan, value: int) -> str:
@@ -112,7 +113,7 @@ def _gpu_nodes_used(plan: Plan, value: int) -> str:
 
 
 def _nodes_used(plan: Plan, value: int) -> str:
-    return f"of {len(plan.problem.cluster.nodes):,} nodes, so many host anything"
+    return f"nodes that host anything, of {len(plan.problem.cluster.nodes):,}"
 
 
 def _evenness(plan: Plan, value: int) -> str:
@@ -127,7 +128,7 @@ def _evenness(plan: Plan, value: int) -> str:
 
 
 def _domain_capacity(plan: Plan, value: int) -> str:
-    return "available GPUs of the NVLink domains that are used, this job's own included"
+    return "GPUs of the domains in use, free ones included"
 
 
 def _listed(items: Iterable[str]) -> str:

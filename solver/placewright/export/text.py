@@ -147,7 +147,7 @@ def _workers_label(indices: Sequence[int], each: int, nodes: int) -> str:
     runs = ranges_of(indices)
     text = format_ranges(runs[:MOST_RUNS]) + (", ..." if len(runs) > MOST_RUNS else "")
     if nodes == 1:
-        return text if len(indices) <= 1 else f"{text} ({len(indices):,})"
+        return f"{text} ({len(indices):,})"
     return f"{text} ({len(indices):,}, {each:,} a node)"
 
 
