@@ -105,6 +105,16 @@ def select_nodes(
     return name, [cluster_nodes[node_id].copy() for node_id in node_ids], num_gpus
 
 
+def plain_mapping(config: Any) -> Mapping[str, Any]:
+    """The configuration as a mapping; objects that are none say what they hold by ``to_dict`` or ``model_dump``."""
+    if isinstance(config, Mapping):
+        return config
+    for method in ("to_dict", "model_dump"):
+        if hasattr(config, method):
+            return dict(getattr(config, method)())
+    return dict(config)
+
+
 def component_entries(pool_cfg: Mapping[str, Any]) -> list[tuple[str, object]]:
     """The components of a pool configuration with their index values, in the order written."""
     return [(str(key), value) for key, value in pool_cfg.items() if key not in RESERVED_KEYS and value is not None]

@@ -78,6 +78,29 @@ class ComponentScheduling:
         worker = single[component_type]
         return (0, 0) if worker is None else (worker.total_gpus(), worker.total_cpus())
 
+    def to_dict(self) -> dict[str, Any]:
+        """The needs of every component as dictionaries; None for a component that needs nothing."""
+        single = {"train": self.train_worker, "eval": self.eval_worker, "buffer": self.buffer_worker}
+        return {
+            "env": [group.to_dict() for group in self.env_worker] if self.env_worker else None,
+            **{name: None if worker is None else worker.to_dict() for name, worker in single.items()},
+        }
+
+    def summary(self) -> str:
+        """The needs in a few lines for people."""
+        lines = ["Component scheduling:"]
+        for name, worker in (("train", self.train_worker), ("eval", self.eval_worker), ("buffer", self.buffer_worker)):
+            if worker is not None:
+                lines.append(f"  {name}: {worker.worker_num} workers of {worker.num_gpus} GPUs and {worker.num_cpus} CPUs")
+        for group in self.env_worker or ():
+            lines.append(f"  env: {group.worker_num} workers of {group.num_gpus} GPUs and {group.num_cpus} CPUs")
+        for name, (gpus, cpus) in (
+            ("train pool", self.train_pool_requirements()),
+            ("rollout pool", self.rollout_pool_requirements()),
+        ):
+            lines.append(f"  {name}: {gpus} GPUs, {cpus} CPUs")
+        return "\n".join(lines)
+
     def train_pool_requirements(self) -> tuple[float, float]:
         """GPUs and CPUs of train and buffer together (D8: a buffer's GPUs count as train GPUs)."""
         train_gpus, train_cpus = self.get_component_requirements("train")
@@ -143,6 +166,18 @@ class ResourcePoolPlanner:
         """Compare the needs with the totals of the cluster, only these (D7): (True, "") or (False, what is short)."""
         self.resource_summary = {}
         nodes = self._known_nodes().values()
+        required_gpus, required_cpus, needs = self._requirements(strategy, env_strategy)
+        total_gpus = sum(node.total_gpus for node in nodes)
+        if required_gpus > total_gpus:
+            return False, f"Insufficient GPUs: required {required_gpus}, available {total_gpus}"
+        total_cpus = sum(node.total_cpus for node in nodes)
+        if required_cpus > total_cpus:
+            return False, f"Insufficient CPUs: required {required_cpus}, available {total_cpus}"
+        self.resource_summary = needs
+        return True, ""
+
+    def _requirements(self, strategy: str, env_strategy: str) -> tuple[float, float, dict[str, float]]:
+        """GPUs and CPUs of everything, and the summary per pool and component."""
         train_gpus, train_cpus = self.scheduling.train_pool_requirements()
         env_gpus, env_cpus = self.scheduling.get_component_requirements("env")
         eval_gpus, eval_cpus = self.scheduling.get_component_requirements("eval")
@@ -154,20 +189,13 @@ class ResourcePoolPlanner:
             required_gpus = max(train_gpus, rollout_gpus)
         else:
             raise ValueError(f"Unknown placement strategy: {strategy}")
-        total_gpus = sum(node.total_gpus for node in nodes)
-        if required_gpus > total_gpus:
-            return False, f"Insufficient GPUs: required {required_gpus}, available {total_gpus}"
-        required_cpus = train_cpus + eval_cpus + env_cpus
-        total_cpus = sum(node.total_cpus for node in nodes)
-        if required_cpus > total_cpus:
-            return False, f"Insufficient CPUs: required {required_cpus}, available {total_cpus}"
-        self.resource_summary = {
+        needs = {
             "train_pool_required_gpus": train_gpus,
             "rollout_pool_required_gpus": rollout_gpus,
             "env_required_gpus": env_gpus,
             "eval_required_gpus": eval_gpus,
         }
-        return True, ""
+        return required_gpus, train_cpus + eval_cpus + env_cpus, needs
 
     def plan_resource_pools(
         self,
@@ -275,6 +303,14 @@ class ResourcePoolPlanner:
     def get_component_node_count(self, component_type: str) -> int:
         """How many nodes, over all pools, have ranges of the component."""
         return sum(pool.get_component_node_count(component_type) for pool in self._resource_pools.values())
+
+    def get_cluster_info(self) -> Mapping[str, Any] | None:
+        """The description of the cluster as given."""
+        return self._cluster_info
+
+    def get_node_resources(self) -> dict[str, NodeResource]:
+        """The node objects by id; none before the cluster was read."""
+        return self._nodes
 
     def to_yaml_config(self) -> list[dict[str, Any]]:
         """The pools as a manual configuration."""

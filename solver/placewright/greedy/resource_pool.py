@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
 
-from placewright.greedy.manual import component_entries, parse_index_string, select_nodes, split_range_by_nodes
+from placewright.greedy.manual import component_entries, parse_index_string, plain_mapping, select_nodes, split_range_by_nodes
 
 logger = logging.getLogger(__name__)
 
@@ -114,6 +114,20 @@ class ComponentAllocation:
     def to_index_string(self) -> str:
         """All ranges in one string, node by node; ranges that touch are not merged."""
         return ", ".join(text for texts in self.node_to_gpu_indices.values() for text in texts)
+
+    def get_node_index_string(self, node_id: str) -> str:
+        """The ranges on one node in one string; "" where there is none."""
+        return ", ".join(self.node_to_gpu_indices.get(node_id, []))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as a dictionary, with the index string."""
+        return {
+            "component_type": self.component_type,
+            "node_to_gpu_indices": self.node_to_gpu_indices,
+            "index_string": self.to_index_string(),
+            "total_gpus": self.total_gpus,
+            "worker_count": self.worker_count,
+        }
 
 
 @dataclass
@@ -260,6 +274,7 @@ class ResourcePool:
 
         Overlaps and duplicates are accepted, and the nodes' cursors stay where they are.
         """
+        pool_cfg = plain_mapping(pool_cfg)
         name, nodes, sizes = select_nodes(pool_cfg, cluster_nodes, used_node_ids or ())
         offsets = list(accumulate(sizes, initial=0))
         for component, value in component_entries(pool_cfg):
