@@ -137,7 +137,11 @@ def run(problems: int, seed: int) -> Log:
         one(seed + index, log)
         if (index + 1) % 500 == 0:
             took = time.perf_counter() - started
-            print(f"{index + 1}: {dict(log.status)}, {len(log.differences)} differences, {took:.0f} s", file=sys.stderr, flush=True)
+            print(
+                f"{index + 1}: {dict(log.status)}, {len(log.differences)} differences, {took:.0f} s",
+                file=sys.stderr,
+                flush=True,
+            )
     log.seconds = time.perf_counter() - started
     return log
 

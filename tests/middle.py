@@ -8,8 +8,17 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-GOALS = ("unplaced", "groups_split", "domain_span", "traffic", "node_span", "gpu_nodes_used", "nodes_used", "evenness",
-         "domain_capacity")  # fmt: skip
+GOALS = (
+    "unplaced",
+    "groups_split",
+    "domain_span",
+    "traffic",
+    "node_span",
+    "gpu_nodes_used",
+    "nodes_used",
+    "evenness",
+    "domain_capacity",
+)
 
 
 def middle_file(rng: Random) -> dict[str, Any]:

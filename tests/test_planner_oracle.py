@@ -80,10 +80,17 @@ def test_long_run_counts_and_repeats() -> None:
 
 def test_the_comparison_can_fail() -> None:
     """A wrong value and a wrong status are both differences, named with the encoding."""
-    problem = load_problem({"cluster": {"nodes": [{"id": "a", "gpus": 1}]}, "components": {"train": {"workers": 1, "gpus": 1}},
-                            "goals": ["nodes_used"]})  # fmt: skip
+    problem = load_problem(
+        {
+            "cluster": {"nodes": [{"id": "a", "gpus": 1}]},
+            "components": {"train": {"workers": 1, "gpus": 1}},
+            "goals": ["nodes_used"],
+        }
+    )
     assert difference(problem, Answer("optimal", {"nodes_used": 1})) == ""
-    assert difference(problem, Answer("optimal", {"nodes_used": 2})).count("planner optimal {'nodes_used': 1}") == len(ENCODINGS)
+    assert difference(problem, Answer("optimal", {"nodes_used": 2})).count("planner optimal {'nodes_used': 1}") == len(
+        ENCODINGS
+    )
     assert "default: planner optimal" in difference(problem, Answer("infeasible"))
 
 
