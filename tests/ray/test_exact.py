@@ -271,7 +271,8 @@ def test_of_two_plans_from_one_view_the_second_is_refused(nothing_left: None) ->
             apply(second)
         assert time.monotonic() - started < 2
         assert caught.value.differences == (
-            "node n0 has fewer free GPUs than the plan takes: free 0 of 8, the plan takes 4; 8 were available when it was planned",
+            "node n0 has fewer free GPUs than the plan takes: free 0 of 8, the plan takes 4;"
+            " 8 were available when it was planned",
         )
 
 

@@ -173,8 +173,14 @@ def _timeout(started: float, wanted: Layout, ledger: Ledger, waiting: Sequence[M
                 # A group that is created but did not answer holds what it wanted.
                 nodes[node_id] = room(demand[node_id], live)
                 if group.state()[0] != "CREATED":
-                    short += shortages(node_id, demand[node_id], live)
+                    short += shortages(node_id, demand[node_id], live) or _parts(node_id, len(demand[node_id].gpus), live)
     return ApplyTimeout(time.monotonic() - started, states, nodes, short)
+
+
+def _parts(node_id: str, wanted: int, live: LiveNode) -> list[str]:
+    if not wanted or abs(live.free_gpus - round(live.free_gpus)) < 1e-3:
+        return []
+    return [f"node {node_id}: {live.free_gpus:g} {live.accelerator}s are free in sum, but fewer than {wanted} as a whole"]
 
 
 def _standing(plan: Plan, layout: Layout, placed: Sequence[Placed], nodes: dict[str, LiveNode]) -> Standing:

@@ -123,8 +123,8 @@ def _gpus_in_use(
             found[node_id] = (tuple(range(count)), node.gpus)
             lowest = format_ranges([(0, count - 1)])
             warnings.append(
-                f"node {node_id}: {count} of {node.gpus} {node.accelerator}s are in use; taken to be {lowest}, since Ray gives the"
-                " lowest first. Probing tells for sure"
+                f"node {node_id}: {count} of {node.gpus} {node.accelerator}s are in use; taken to be {lowest}, since Ray gives"
+                " the lowest first. Probing tells for sure"
             )
             continue
         # A raylet that was started with CUDA_VISIBLE_DEVICES has ids beyond its count.
