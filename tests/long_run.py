@@ -1,7 +1,7 @@
 """The long profile: thousands of random problems, planner against oracle in every encoding, with counts of what was seen.
 
-``python -m tests.long_run --problems 20000 --log FILE.md [--seed 0]`` writes a summary in Markdown (or JSON, by the ending of FILE)
-and exits 1 where anything differed. Problem number i depends on ``--seed + i`` alone, so one line repeats any of them:
+``python -m tests.long_run --problems 20000 --log FILE [--seed 0]`` writes a summary in Markdown (JSON by its ending) and
+exits 1 where anything differed. Problem number i depends on ``--seed + i`` alone, so one line repeats any of them:
 ``python -m tests.long_run --problems 1 --seed I``.
 """
 
@@ -75,7 +75,8 @@ class Log:
             "# The long profile",
             "",
             f"{head['problems']} random problems, each planned in {len(ENCODINGS)} encodings ({', '.join(ENCODINGS)}) and",
-            f"compared with an oracle in status and in every goal's value, level by level: **{len(self.differences)} differences**.",
+            "compared with an oracle in status and in every goal's value, level by level: "
+            f"**{len(self.differences)} differences**.",
             "",
             f"OR-Tools {head['ortools']}, Python {head['python']}, {head['seconds']} s.",
             "",
