@@ -112,9 +112,9 @@ def _detail(scene: Scene, aspect: float) -> Arrangement:
         columns = -(-count // rows)
         sizes.append((number, rows, count, columns * column + BETWEEN_BOXES, rows * ROW + TITLE + BETWEEN_BOXES - 0.4))
     places, width, height = _columns([(w, h) for *_, w, h in sizes], aspect)
-    width, height = width - BETWEEN_BOXES + 0.8, height - BETWEEN_BOXES + 0.4
+    width, height = width - BETWEEN_BOXES + 0.5, height - BETWEEN_BOXES + 0.4
     boxes = tuple(
-        Box(number, scene.domains[number].start, scene.domains[number].end, x + gutter + 0.4, y + TITLE, rows)
+        Box(number, scene.domains[number].start, scene.domains[number].end, x + gutter + 0.1, y + TITLE, rows)
         for (number, rows, *_), (x, y) in zip(sizes, places, strict=True)
     )
     return Arrangement(False, width, height, column, gutter, boxes)

@@ -7,12 +7,11 @@ how a node looks; ``map.js`` draws the same for pages, so change both.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 from placewright.picture.arrangement import (
     LABEL_SIZE,
     MARKER,
-    NODE_GAP,
     ROW,
     Arrangement,
     Box,
@@ -21,7 +20,9 @@ from placewright.picture.arrangement import (
 )
 from placewright.picture.brush import FAINT, INK, POINT, Brush, text_width
 from placewright.picture.colours import text_on
-from placewright.picture.scene import FREE, OCCUPIED, UNAVAILABLE, Content, Domain, Scene, SceneNode, Tile
+from placewright.picture.outlines import outlines
+from placewright.picture.scene import FREE, OCCUPIED, UNAVAILABLE, Content, Scene, SceneNode, Tile
+from placewright.picture.titles import domain_title
 from placewright_models.ranges import indices_of
 
 POOL_DASHES: tuple[Any, ...] = ("solid", (0, (3, 1.5)), (0, (1, 1)), (0, (4, 1.2, 1, 1.2)))
@@ -30,21 +31,15 @@ POOL_DASHES: tuple[Any, ...] = ("solid", (0, (3, 1.5)), (0, (1, 1)), (0, (4, 1.2
 PANEL, PANEL_EDGE = "#f6f8fa", "#d8dee4"
 IDLE, IDLE_EDGE = "#ffffff", "#afb8c1"
 UNAVAILABLE_FILL, OCCUPIED_FILL, MARK = "#d0d7de", "#eaeef2", "#848d97"
-SMALL_FILL = {FREE: "#e4e8ed", OCCUPIED: "#afb8c1", UNAVAILABLE: "#6e7781"}
+SMALL_FILL = {FREE: "#dde2e8", OCCUPIED: "#afb8c1", UNAVAILABLE: "#6e7781"}
 """Cells without worker in overview."""
 LEAST_TEXT = 4.2
 MOST_TEXT = 10.5
+GOOD_TEXT = 6.0
+"""Points below which a shorter text is better than a small one."""
 PAD = 0.06
 """Room around a tile inside its cell."""
 """Points below which text is left out."""
-
-
-class Span(NamedTuple):
-    """Cells of one row that an outline encloses, in cells from the map's corner."""
-
-    left: float
-    right: float
-    y: float
 
 
 class StillMap:
@@ -129,20 +124,20 @@ class StillMap:
         self._box(left, top, wide, lane, colour, radius=0.1 if tile.lanes == 1 else 0.0)
         for gpu in range(tile.start + 1, tile.end + 1):
             at = self.x + (x + gpu) * self.unit
-            ends = (self.y + (top + lane * 0.78) * self.unit, self.y + (top + lane) * self.unit)
+            ends = (self.y + (top + lane * (0.78 if tile.lanes == 1 else 0.86)) * self.unit, self.y + (top + lane) * self.unit)
             self.brush.line([(at, ends[0]), (at, ends[1])], "#ffffffb0", 0.7)
         first, last = indices[tile.place], indices[tile.place + tile.count - 1]
-        texts = [str(first)] if tile.count == 1 else [f"{first}-{last}", f"×{tile.count}"]
-        for text in texts:
-            if self._label(left + wide / 2, top + lane / 2, text, min(0.36, lane * 0.74), text_on(colour), wide - 0.16):
+        texts = [(str(first), LEAST_TEXT)] if tile.count == 1 else [(f"{first}-{last}", GOOD_TEXT), (f"×{tile.count}", LEAST_TEXT)]
+        for text, least in texts:
+            if self._label(left + wide / 2, top + lane / 2, text, min(0.36, lane * 0.74), text_on(colour), wide - 0.16, least):
                 return
 
-    def _label(self, x: float, y: float, text: str, size: float, colour: str, room: float) -> bool:
+    def _label(self, x: float, y: float, text: str, size: float, colour: str, room: float, least: float = LEAST_TEXT) -> bool:
         """Text centred at a point, smaller where it must be; False where it would be too small to read."""
         points = self._points(size)
         wide = text_width(text, points)
         points = min(points, points * room * self.unit / wide)
-        if points < LEAST_TEXT:
+        if points < least:
             return False
         self.brush.text(self.x + x * self.unit, self.y + y * self.unit, text, points, colour=colour, align="center")
         return True
@@ -194,26 +189,13 @@ class StillMap:
     # Pools
 
     def _outlines(self, positions: list[tuple[float, float]]) -> None:
-        overview = self.where.overview
-        line, reach = (0.7, 0.2) if overview else (1.2, 0.07)
-        for pool in range(len(self.scene.pools)):
-            spans: list[Span] = []
-            for node, (x, y) in zip(self.scene.nodes, positions, strict=True):
-                span = pool_span(self.scene.content(node), pool, whole=overview)
-                if span is None:
-                    continue
-                left, right = x + span[0], x + span[1] + 1
-                if overview and spans and spans[-1].y == y and left - spans[-1].right <= NODE_GAP + 1e-6 and left > spans[-1].left:
-                    spans[-1] = Span(spans[-1].left, right, y)
-                else:
-                    spans.append(Span(left, right, y))
-            side = reach if overview else -0.02  # pools may meet between two cells of a node
-            for first, last in _stacked(spans, self.where.row):
-                self.brush.outline(
-                    self.x + (first.left - side) * self.unit, self.y + (first.y - reach) * self.unit,
-                    (first.right - first.left + 2 * side) * self.unit, (last.y + 1 - first.y + 2 * reach) * self.unit,
-                    INK, line=line, dashes=POOL_DASHES[pool % len(POOL_DASHES)], radius=0.16 * self.unit,
-                )
+        line = 0.7 if self.where.overview else 1.2
+        for outline in outlines(self.scene, self.where, positions):
+            self.brush.outline(
+                self.x + outline.x * self.unit, self.y + outline.y * self.unit, outline.width * self.unit,
+                outline.height * self.unit, INK, line=line, dashes=POOL_DASHES[outline.pool % len(POOL_DASHES)],
+                radius=0.16 * self.unit,
+            )
 
     def _box(self, x: float, y: float, width: float, height: float, fill: str, *, radius: float = 0.0, **how: Any) -> None:
         unit = self.unit
@@ -223,43 +205,6 @@ class StillMap:
 
     def _points(self, cells: float) -> float:
         return min(MOST_TEXT, cells * self.unit / POINT)
-
-
-def domain_title(domain: Domain, scene: Scene) -> tuple[str, str]:
-    """A domain's name, and what more there is to say about it."""
-    count = f"{domain.end - domain.start:,} node{'' if domain.end - domain.start == 1 else 's'}"
-    where = f", {domain.above}" if domain.above else ""
-    if domain.name is not None:
-        return shortened(domain.name), f"{count}{where}"
-    bare = all(not scene.content(node).gpus for node in scene.nodes[domain.start : domain.end])
-    return "", f"{count} without GPU{where}" if bare else f"{count}, NVLink domain unknown{where}"
-
-
-def pool_span(content: Content, pool: int, whole: bool) -> tuple[int, int] | None:
-    """First and last cell that the pool's outline encloses on a node; ``whole`` widens it to the node where it is alone."""
-    with_cells = [entry for entry in content.pools if entry[2] >= 0]
-    for number, first, last in content.pools:
-        if number == pool:
-            if not content.gpus:
-                return (0, 0)
-            if last < 0:
-                return None
-            return (0, content.gpus - 1) if whole and len(with_cells) == 1 else (first, last)
-    return None
-
-
-def _stacked(spans: Iterable[Span], row: float) -> Iterable[tuple[Span, Span]]:
-    """Equal spans directly below each other, as the first and the last of each stack."""
-    ending: dict[tuple[float, float, float], tuple[Span, Span]] = {}
-    done: list[tuple[Span, Span]] = []
-    for span in spans:
-        above = (round(span.left, 3), round(span.right, 3), round(span.y - row, 3))
-        first, _ = ending.pop(above, (span, span))
-        key = (*above[:2], round(span.y, 3))
-        if key in ending:
-            done.append(ending[key])
-        ending[key] = (first, span)
-    return [*done, *ending.values()]
 
 
 def _runs(cells: Iterable[tuple[Any, int]]) -> list[tuple[Any, int, int]]:
