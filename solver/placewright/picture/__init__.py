@@ -88,6 +88,6 @@ def check_suffix(path: str | Path) -> str:
     """
     suffix = Path(path).suffix.lower()
     if suffix not in SUFFIXES:
-        wrong = f"{suffix} is not a kind of picture" if suffix else f"{str(path)!r} has no ending that says which kind of picture"
+        wrong = f"{suffix} is not a kind of picture" if suffix else f"{str(path)!r} has no ending that says which picture"
         raise InvalidProblem([Fault("map", wrong, f"end the file name in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}")])
     return suffix

@@ -10,14 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from placewright.picture.scene import Scene
+from placewright.picture.scene import Scene, shortened
 
 LABEL_SIZE = 0.42
 """Height of a node's or domain's name in cells."""
 LETTER = 0.62
 """Width of a letter in heights, generous for any common typeface."""
-LONGEST_LABEL = 22
-"""Names longer than this lose their middle."""
 MARKER = 1.5
 """Width of a component's marker for workers without GPU."""
 TITLE = 1.1
@@ -25,8 +23,10 @@ BETWEEN_BOXES = 1.2
 ROW = 1.22
 OVERVIEW_ROW = 1.5
 NODE_GAP = 0.5
-ROWS_IN_BOX = 18
-"""Nodes of one domain below each other in detail."""
+ROWS_IN_BOX = (18, 12, 9, 6)
+"""Most nodes of one domain below each other in detail: as many as look well."""
+COMFORTABLE = 16.0
+"""Height in cells of a sheet on which cells have their full size."""
 OVERVIEW_CELLS = 160
 """GPUs of one domain beside each other in overview."""
 MOST_DETAILED = 2048
@@ -84,15 +84,6 @@ def strip_width(gpus: int) -> int:
     return max(1, gpus)
 
 
-def shortened(name: str, most: int = LONGEST_LABEL) -> str:
-    """The name, without its middle where it is long.
-
-    >>> shortened("ip-10-0-0-17.us-west-2.compute.internal")
-    'ip-10-0-0-…te.internal'
-    """
-    return name if len(name) <= most else f"{name[: most // 2 - 1]}…{name[len(name) - most // 2 :]}"
-
-
 def arrange(scene: Scene, aspect: float = 1.75) -> Arrangement:
     """Places for all nodes, about ``aspect`` times as wide as high."""
     gpus = sum(scene.content(node).gpus for node in scene.nodes)
@@ -101,21 +92,33 @@ def arrange(scene: Scene, aspect: float = 1.75) -> Arrangement:
 
 
 def _detail(scene: Scene, aspect: float) -> Arrangement:
-    gutter = max((len(shortened(node.id)) for node in scene.nodes), default=0) * LABEL_SIZE * LETTER + 0.5
+    gutter = max((len(node.label) for node in scene.nodes), default=0) * LABEL_SIZE * LETTER + 0.5
     strip = max((strip_width(scene.content(node).gpus) + _markers(scene, node.content) for node in scene.nodes), default=1)
     column = gutter + strip
-    sizes: list[tuple[int, int, int, float, float]] = []
-    for number, domain in enumerate(scene.domains):
+    best: tuple[float, Arrangement] | None = None
+    for most_rows in ROWS_IN_BOX:
+        tried = _boxes(scene, aspect, gutter, column, most_rows)
+        # A picture that is small anyway gains nothing by more columns.
+        scale = min(aspect / tried.width, 1 / tried.height, 1 / COMFORTABLE)
+        if best is None or scale > best[0] * 1.1:
+            best = (scale, tried)
+    assert best is not None
+    return best[1]
+
+
+def _boxes(scene: Scene, aspect: float, gutter: float, column: float, most_rows: int) -> Arrangement:
+    rows: list[int] = []
+    sizes: list[tuple[float, float]] = []
+    for domain in scene.domains:
         count = domain.end - domain.start
-        columns = -(-count // ROWS_IN_BOX)
-        rows = -(-count // columns)
-        columns = -(-count // rows)
-        sizes.append((number, rows, count, columns * column + BETWEEN_BOXES, rows * ROW + TITLE + BETWEEN_BOXES - 0.4))
-    places, width, height = _columns([(w, h) for *_, w, h in sizes], aspect)
-    width, height = width - BETWEEN_BOXES + 0.5, height - BETWEEN_BOXES + 0.4
+        rows.append(-(-count // -(-count // most_rows)))
+        columns = -(-count // rows[-1])
+        sizes.append((columns * column + BETWEEN_BOXES, rows[-1] * ROW + TITLE + BETWEEN_BOXES - 0.4))
+    places, width, height = _columns(sizes, aspect)
+    width, height = max(1.0, width - BETWEEN_BOXES + 0.5), max(1.0, height - BETWEEN_BOXES + 0.4)
     boxes = tuple(
-        Box(number, scene.domains[number].start, scene.domains[number].end, x + gutter + 0.1, y + TITLE, rows)
-        for (number, rows, *_), (x, y) in zip(sizes, places, strict=True)
+        Box(number, domain.start, domain.end, x + gutter + 0.1, y + TITLE, rows[number])
+        for (number, domain), (x, y) in zip(enumerate(scene.domains), places, strict=True)
     )
     return Arrangement(False, width, height, column, gutter, boxes)
 
@@ -127,7 +130,7 @@ def _markers(scene: Scene, content: int) -> float:
 
 def _overview(scene: Scene, aspect: float) -> Arrangement:
     longest = max((len(shortened(domain.name or "", 14)) for domain in scene.domains), default=0)
-    gutter = max(3.0, longest * 2.2 + 2)
+    gutter = max(4.0, longest * 2.9 + 2)
     pieces: list[tuple[int, int, int, float]] = []
     for number, domain in enumerate(scene.domains):
         start, width = domain.start, 0.0

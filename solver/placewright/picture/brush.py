@@ -24,7 +24,7 @@ INK = "#1b1f24"
 FAINT = "#57606a"
 
 
-class PlanFigure(Figure):  # type: ignore[misc]  # matplotlib is optional and has no types here
+class PlanFigure(Figure):
     """A figure that shows itself in a notebook, whatever the notebook has set up."""
 
     def _repr_png_(self) -> bytes:
@@ -115,9 +115,9 @@ class Brush:
                 LineCollection(segments, colors=colour, linewidths=line, capstyle=cap, zorder=layer), autolim=False
             )
         if self._outlines:
-            paths, edges, lines, dashes = zip(*self._outlines, strict=True)
+            shapes, edges, lines, dashes = zip(*self._outlines, strict=True)
             axes.add_collection(
-                PathCollection(paths, facecolors="none", edgecolors=edges, linewidths=lines, linestyles=dashes, zorder=5),
+                PathCollection(shapes, facecolors="none", edgecolors=edges, linewidths=lines, linestyles=dashes, zorder=5),
                 autolim=False,
             )
         for x, y, text, how in self._texts:

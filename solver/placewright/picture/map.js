@@ -3,6 +3,7 @@
 "use strict";
 
 const LABEL = 0.42, PAD = 0.06, TILES_FROM = 7, TEXT_FROM = 7;
+const FONT = 'system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif';
 const DASHES = [[], [5, 3], [1.5, 2.5], [7, 3, 1.5, 3]];
 
 class PlanMap {
@@ -60,7 +61,7 @@ class PlanMap {
 
   get fitZoom() {
     const [width, height] = this.data.size, margin = 20;
-    return Math.max(0.05, Math.min((this.pixelWidth - 2 * margin) / width, (this.pixelHeight - 2 * margin) / height, 52));
+    return Math.max(0.05, Math.min((this.pixelWidth - 2 * margin) / width, (this.pixelHeight - 2 * margin) / height, 64));
   }
 
   fit() {
@@ -176,7 +177,7 @@ class PlanMap {
 
   text(x, y, text, size, colour, align = "left", weight = "") {
     const c = this.context;
-    c.font = `${weight} ${size}px system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif`;
+    c.font = `${weight} ${size}px ${FONT}`;
     c.textAlign = align;
     c.textBaseline = "middle";
     c.fillStyle = colour;
@@ -193,7 +194,7 @@ class PlanMap {
     const [, name, detail] = data.domains[box.domain];
     let at = this.px(x + 0.25);
     if (name) at += this.text(at, this.py(y + 0.45), name, size, ink.ink, "left", "600") + 0.35 * z;
-    this.context.font = `${size * 0.88}px system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif`;
+    this.context.font = `${size * 0.88}px ${FONT}`;
     if (at + this.context.measureText(detail).width < this.px(x + columns * data.column)) {
       this.text(at, this.py(y + 0.45), detail, size * 0.88, ink.faint);
     }
@@ -203,36 +204,49 @@ class PlanMap {
     const [name] = this.data.domains[box.domain], y = this.py(box.y + 0.5);
     if (y - (lowest.get(box.x) ?? -1e9) < 13) return;
     lowest.set(box.x, y);
-    const label = name ?? this.data.ids[box.start], size = Math.min(13, Math.max(10, this.view.zoom * 0.5));
-    this.context.font = `${size}px system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif`;
-    const room = (this.data.gutter - 1) * this.view.zoom, wide = this.context.measureText(label).width;
-    if (size * room / wide < 6) return;
-    this.text(this.px(box.x - 0.8), y, label, Math.min(size, size * room / wide), this.ink.faint, "right");
+    const label = shortened(name ?? this.data.ids[box.start], 14), size = Math.min(13, Math.max(10, this.view.zoom * 0.5));
+    const room = (this.data.gutter - 1) * this.view.zoom, fitted = Math.min(size, size * room / this.widestLabel(size));
+    if (fitted >= 6) this.text(this.px(box.x) - 6 - 0.2 * this.view.zoom, y, label, fitted, this.ink.faint, "right");
+  }
+
+  // Width of the longest row label at a font size; one size for all labels looks calm.
+  widestLabel(size) {
+    if (!this.widest) {
+      this.context.font = `100px ${FONT}`;
+      const names = this.boxes.map((box) => shortened(this.data.domains[box.domain][0] ?? this.data.ids[box.start], 14));
+      this.widest = Math.max(...[...new Set(names)].map((name) => this.context.measureText(name).width), 1) / 100;
+    }
+    return this.widest * size;
   }
 
   dim(component) { return this.only.size && !this.only.has(component) ? 0.1 : 1; }
 
   node(node, x, y) {
     const { data, ink } = this, c = this.context, z = this.view.zoom, content = this.content(node), fine = z >= TILES_FROM;
+    // Gaps of about a pixel would show as stripes: far away, what is alike becomes one area.
+    const high = data.overview && !fine && z < 4 ? data.row : 1, more = high > 1 ? 0.5 : 0;
     const size = Math.min(14, z * LABEL), shade = this.only.size ? 0.45 : 1;
     if (!data.overview && size >= TEXT_FROM) {
       const label = data.labels[node] ?? data.ids[node];
       this.text(this.px(x - 0.28), this.py(y + 0.5), label, size, content.excluded ? ink.faint : ink.ink, "right");
-    } else if (data.overview && z >= 26) {
-      this.text(this.px(x), this.py(y - 0.24), data.labels[node] ?? data.ids[node], Math.min(12, z * 0.36), ink.faint);
+    } else if (data.overview && z >= 34) {
+      this.text(this.px(x), this.py(y - 0.25), data.labels[node] ?? data.ids[node], Math.min(12, z * 0.26), ink.faint);
     }
     c.globalAlpha = shade;
     if (!content.gpus) {
-      this.rect(x + 0.04, y + 0.16, 0.92, 0.68, fine ? ink.panel : ink["idle-edge"], 0.12, ink["idle-edge"]);
-      if (z * 0.32 >= TEXT_FROM) this.text(this.px(x + 0.5), this.py(y + 0.5), "CPU", Math.min(11, z * 0.3), ink.faint, "center");
+      this.rect(x + 0.1, y + 0.16, 0.8, 0.68, fine ? ink.panel : ink["idle-edge"], 0.12, ink["idle-edge"]);
+      if (z * 0.32 >= TEXT_FROM) this.text(this.px(x + 0.5), this.py(y + 0.5), "CPU", Math.min(11, z * 0.28), ink.faint, "center");
     }
     if (fine) this.bareCells(content, x, y);
-    else for (const [state, start, end] of content.held.runs) this.rect(x + start, y, end - start + 1, 1, this.stateFill(state, "-small"));
+    else for (const [state, start, end] of content.held.runs) {
+      this.rect(x + start, y, end - start + 1 + (end === content.gpus - 1 ? more : 0), high, this.stateFill(state, "-small"));
+    }
     if (fine) for (const tile of content.tiles) this.tile(node, tile, x, y);
     else {
       for (const [component, start, end, lane, lanes] of content.runs) {
         c.globalAlpha = this.dim(component);
-        this.rect(x + start, y + lane / lanes, end - start + 1, 1 / lanes, data.roles[component].colour);
+        const wide = end - start + 1 + (end === content.gpus - 1 ? more : 0);
+        this.rect(x + start, y + high * lane / lanes, wide, high / lanes, data.roles[component].colour);
       }
     }
     if (z >= 9) this.markers(content, x, y);
@@ -280,7 +294,7 @@ class PlanMap {
     if (size < TEXT_FROM) return;
     const first = this.workerAt(node, component, place), last = this.workerAt(node, component, place + count - 1);
     for (const text of count === 1 ? [`${first}`] : [`${first}-${last}`, `×${count}`]) {
-      c.font = `${size}px system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif`;
+      c.font = `${size}px ${FONT}`;
       const fitted = Math.min(size, size * (wide - 0.16) * z / c.measureText(text).width);
       if (fitted < TEXT_FROM) continue;
       this.text(this.px(left + wide / 2), this.py(top + high / 2), text, fitted, role.text, "center");
@@ -332,6 +346,10 @@ class PlanMap {
     c.roundRect(place.x - by, place.y - by, Math.max(4, place.width) + 2 * by, Math.max(4, place.height) + 2 * by, 4);
     c.stroke();
   }
+}
+
+function shortened(name, most) {
+  return name.length <= most ? name : `${name.slice(0, most / 2 - 1)}…${name.slice(-most / 2)}`;
 }
 
 // Cells that hold workers, and the runs of those that hold none.

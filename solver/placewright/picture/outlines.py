@@ -33,7 +33,7 @@ def outlines(scene: Scene, where: Arrangement, positions: list[tuple[float, floa
     """Outlines of every pool; none where there is only one pool."""
     if len(scene.pools) < 2:
         return []
-    side, reach = (0.2, 0.2) if where.overview else (-0.02, 0.07)
+    side, reach = (0.2, 0.1) if where.overview else (-0.02, 0.07)
     found: list[Outline] = []
     for pool in range(len(scene.pools)):
         spans: list[_Span] = []

@@ -16,7 +16,7 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-from placewright.picture.arrangement import MARKER, arrange, shortened
+from placewright.picture.arrangement import MARKER, arrange
 from placewright.picture.colours import text_on
 from placewright.picture.outlines import outlines
 from placewright.picture.scene import Scene, scene
@@ -84,7 +84,7 @@ def _data(what: Scene) -> dict[str, Any]:
         ],
         "domains": [[domain.name, *domain_title(domain, what), domain.above] for domain in what.domains],
         "boxes": [[box.domain, box.start, box.end, round(box.x, 2), round(box.y, 2), box.rows] for box in where.boxes],
-        "outlines": [[outline.pool, *(round(value, 2) for value in outline[1:])] for outline in outlines(what, where, positions)],
+        "outlines": [[pool, *(round(value, 2) for value in place)] for pool, *place in outlines(what, where, positions)],
         "contents": [
             {
                 "gpus": content.gpus,
@@ -98,7 +98,7 @@ def _data(what: Scene) -> dict[str, Any]:
             for content in what.contents
         ],
         "ids": [node.id for node in what.nodes],
-        "labels": {number: short for number, node in enumerate(what.nodes) if (short := shortened(node.id)) != node.id},
+        "labels": {number: node.label for number, node in enumerate(what.nodes) if node.label != node.id},
         "content": [node.content for node in what.nodes],
         "places": [round(value, 2) for place in positions for value in place],
         "workers": [[[end for pair in ranges for end in pair] for ranges in node.workers] for node in what.nodes],

@@ -20,11 +20,15 @@ FREE, UNAVAILABLE, OCCUPIED = ".", "x", "o"
 """What a GPU is apart from this plan: free to use, unavailable, held by another plan."""
 
 
+LONGEST_LABEL = 22
+"""Names longer than this lose their middle."""
+
+
 class Tile(NamedTuple):
     """A rectangle inside a node's strip of GPUs: one worker, or several that share one GPU.
 
     The strip's height is divided into ``lanes``, one for each component on the GPU; ``lane`` counts from the top. ``place``
-    and ``count`` say which of the component's workers here, in the order of their indices.
+    and ``workers`` say which of the component's workers here, in the order of their indices.
     """
 
     component: int
@@ -33,7 +37,7 @@ class Tile(NamedTuple):
     lane: int
     lanes: int
     place: int
-    count: int
+    workers: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +64,8 @@ class SceneNode:
     """One node: which content it has, and the worker indices (as ranges) of each of the content's components."""
 
     id: str
+    label: str
+    """The id as short as it can be told apart."""
     content: int
     workers: tuple[tuple[Range, ...], ...]
 
@@ -136,6 +142,7 @@ def scene(plan: Plan, palette: Mapping[str, str] | None = None) -> Scene:
     known: dict[Content, int] = {}
     seen: dict[Hashable, Content] = {}
     nodes = []
+    labels = _labels([node.id for node in order])
     gpus, hosts = Counter[int](), Counter[int]()
     for node in order:
         held = here.get(node.id, {})
@@ -146,9 +153,8 @@ def scene(plan: Plan, palette: Mapping[str, str] | None = None) -> Scene:
         if key not in seen:
             seen[key] = _content(node, held, pool_of, problem.cluster.schedule_on_head)
         content = seen[key]
-        nodes.append(SceneNode(node.id, known.setdefault(content, len(known)), tuple(
-            ranges_of(index for index, _ in held[number]) for number in content.components
-        )))
+        workers = tuple(ranges_of(index for index, _ in held[number]) for number in content.components)
+        nodes.append(SceneNode(node.id, labels[node.id], known.setdefault(content, len(known)), workers))
         for number in content.components:
             hosts[number] += 1
         for tile in content.tiles:
@@ -257,6 +263,23 @@ def _domains(plan: Plan, order: list[Node]) -> tuple[Domain, ...]:
     return tuple(found)
 
 
+def shortened(name: str, most: int = LONGEST_LABEL) -> str:
+    """The name, without its middle where it is long.
+
+    >>> shortened("training-cluster-gpu-h100-0017")
+    'training-c…u-h100-0017'
+    """
+    return name if len(name) <= most else f"{name[: most // 2 - 1]}…{name[len(name) - most // 2 :]}"
+
+
+def _labels(ids: list[str]) -> dict[str, str]:
+    """Short labels: host names lose their domain where the rest still tells all nodes apart."""
+    heads = {name: name if name.replace(".", "").isdigit() else name.split(".")[0] for name in ids}
+    if len(set(heads.values())) < len(ids) or not all(heads.values()):
+        heads = {name: name for name in ids}
+    return {name: shortened(head) for name, head in heads.items()}
+
+
 def _title(plan: Plan) -> str:
     cluster = plan.problem.cluster.nodes
     used = {worker.node_id for workers in plan.workers.values() for worker in workers}
@@ -264,7 +287,8 @@ def _title(plan: Plan) -> str:
     workers = sum(map(len, plan.workers.values()))
     word = {"optimal": "Optimal plan", "feasible": "Plan (not every goal proved)", "greedy": "Greedy plan"}
     return (
-        f"{word.get(plan.status, plan.status)}: {_count(workers, 'worker')} on {len(used):,} of {_count(len(cluster), 'node')}, "
+        f"{word.get(plan.status, plan.status)}: {_count(workers, 'worker')} on "
+        f"{len(used):,} of {_count(len(cluster), 'node')}, "
         f"{max(0, available - plan.idle.gpus):,} of {_count(available, 'GPU')} used"
     )
 

@@ -68,12 +68,12 @@ def draw_side_by_side(plans: Mapping[str, Plan]) -> Figure:
     x, top, space = MARGIN, MARGIN + 0.1, 0.45
     for title, what in scenes.items():
         where = places[title]
-        brush.text(x + 0.05, top, title, 10.5, bold=True)
-        StillMap(brush, what, where, unit, x, top + 0.28).draw()
+        brush.text(x, top, title, 10.5, bold=True)
+        StillMap(brush, what, where, unit, x, top + 0.24).draw()
         x += max(where.width * unit, text_width(title, 10.5, True)) + space
     width = max(x - space + MARGIN, 5.0)
     whole = _together(list(scenes.values()))
-    y = _flow(_legend(brush, whole, counts=False), width, top + 0.28 + highest * unit + 0.1) if whole is not None else top
+    y = _flow(_legend(brush, whole, counts=False), width, top + 0.24 + highest * unit + 0.3) if whole is not None else top
     return brush.finish(width, y + MARGIN - 0.02)
 
 

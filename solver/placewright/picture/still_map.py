@@ -15,13 +15,12 @@ from placewright.picture.arrangement import (
     ROW,
     Arrangement,
     Box,
-    shortened,
     strip_width,
 )
 from placewright.picture.brush import FAINT, INK, POINT, Brush, text_width
 from placewright.picture.colours import text_on
 from placewright.picture.outlines import outlines
-from placewright.picture.scene import FREE, OCCUPIED, UNAVAILABLE, Content, Scene, SceneNode, Tile
+from placewright.picture.scene import FREE, OCCUPIED, UNAVAILABLE, Content, Scene, SceneNode, Tile, shortened
 from placewright.picture.titles import domain_title
 from placewright_models.ranges import indices_of
 
@@ -94,12 +93,11 @@ class StillMap:
     def _node(self, node: SceneNode, content: Content, x: float, y: float) -> None:
         size = self._points(LABEL_SIZE)
         colour = FAINT if content.excluded else INK
-        self.brush.text(
-            self.x + (x - 0.28) * self.unit, self.y + (y + 0.5) * self.unit, shortened(node.id), size, colour=colour, align="right"
-        )
+        left, middle = self.x + (x - 0.28) * self.unit, self.y + (y + 0.5) * self.unit
+        self.brush.text(left, middle, node.label, size, colour=colour, align="right")
         if not content.gpus:
-            self._box(x + 0.04, y + 0.16, 0.92, 0.68, PANEL, edge=IDLE_EDGE, line=0.6, radius=0.12)
-            self._label(x + 0.5, y + 0.5, "CPU", 0.32, FAINT, 0.9)
+            self._box(x + 0.1, y + 0.16, 0.8, 0.68, PANEL, edge=IDLE_EDGE, line=0.6, radius=0.12)
+            self._label(x + 0.5, y + 0.5, "CPU", 0.3, FAINT, 0.7)
         held = {gpu for tile in content.tiles for gpu in range(tile.start, tile.end + 1)}
         for gpu, state in enumerate(content.states):
             if gpu not in held:
@@ -126,8 +124,10 @@ class StillMap:
             at = self.x + (x + gpu) * self.unit
             ends = (self.y + (top + lane * (0.78 if tile.lanes == 1 else 0.86)) * self.unit, self.y + (top + lane) * self.unit)
             self.brush.line([(at, ends[0]), (at, ends[1])], "#ffffffb0", 0.7)
-        first, last = indices[tile.place], indices[tile.place + tile.count - 1]
-        texts = [(str(first), LEAST_TEXT)] if tile.count == 1 else [(f"{first}-{last}", GOOD_TEXT), (f"×{tile.count}", LEAST_TEXT)]
+        first, last = indices[tile.place], indices[tile.place + tile.workers - 1]
+        texts = [(str(first), LEAST_TEXT)]
+        if tile.workers > 1:
+            texts = [(f"{first}-{last}", GOOD_TEXT), (f"×{tile.workers}", LEAST_TEXT)]
         for text, least in texts:
             if self._label(left + wide / 2, top + lane / 2, text, min(0.36, lane * 0.74), text_on(colour), wide - 0.16, least):
                 return
@@ -180,10 +180,10 @@ class StillMap:
             domain = self.scene.domains[box.domain]
             name = domain.name if domain.name is not None and domain.start == box.start else self.scene.nodes[box.start].id
             size = 6.2
-            room = (self.where.gutter - 1.2) * self.unit
+            room = self.where.gutter * self.unit - 0.08
             shown = shortened(name, 14)
             size = min(size, size * room / text_width(shown, size))
-            self.brush.text(self.x + (box.x - 1) * self.unit, y, shown, size, colour=FAINT, align="right")
+            self.brush.text(self.x + box.x * self.unit - 0.06, y, shown, size, colour=FAINT, align="right")
             last = (box.x, y)
 
     # Pools

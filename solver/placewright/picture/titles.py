@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from placewright.picture.arrangement import shortened
-from placewright.picture.scene import Domain, Scene
+from placewright.picture.scene import Domain, Scene, shortened
 
 
 def domain_title(domain: Domain, scene: Scene) -> tuple[str, str]:

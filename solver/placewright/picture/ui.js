@@ -231,7 +231,7 @@
     }
     return best;
   };
-  const readable = () => Math.max(map.view.zoom, 34);
+  const readable = () => Math.max(map.view.zoom, 44);
   canvas.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const arrows = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
