@@ -74,8 +74,7 @@ def place(
 
 
 def _create(ledger: Ledger, group: Group, nodes: Mapping[str, LiveNode]) -> MadeGroup:
-    one_node = len({bundle.node_id for bundle in group.bundles}) == 1
-    return ledger.create(group.name, group.bundles, nodes, strict=one_node)
+    return ledger.create(group.name, group.bundles, nodes)
 
 
 def match_bundles(wanted: Sequence[Bundle], found: Sequence[Found], exact: bool = True) -> tuple[int, ...] | None:

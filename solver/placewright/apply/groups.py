@@ -64,9 +64,7 @@ class Ledger:
         self.open: list[MadeGroup] = []
         self._count = 0
 
-    def create(
-        self, name: str, bundles: Sequence[Bundle], nodes: Mapping[str, LiveNode], *, helper: bool = False, strict: bool = False
-    ) -> MadeGroup:
+    def create(self, name: str, bundles: Sequence[Bundle], nodes: Mapping[str, LiveNode], *, helper: bool = False) -> MadeGroup:
         """Ask Ray for a group whose every bundle is pinned hard to its node. Returns at once.
 
         Args:
@@ -74,7 +72,6 @@ class Ledger:
             bundles: what it holds; ids come lowest first, so bundles of a node go by ascending planned id.
             nodes: live node of each plan node.
             helper: a group for the moment: never detached.
-            strict: all bundles on one node, and known to Ray as such (STRICT_PACK).
         """
         from ray.util.placement_group import placement_group
 
@@ -82,7 +79,8 @@ class Ledger:
         selector = rayapi.has_label_selector()
         arguments: dict[str, Any] = {
             "bundles": [_resources(bundle, nodes[bundle.node_id], pin_by_ip=not selector) for bundle in bundles],
-            "strategy": "STRICT_PACK" if strict else "PACK",
+            # The pins say where; STRICT_PACK would be no stricter, and Ray 2.49 ignores label selectors under it.
+            "strategy": "PACK",
             "name": f"{self.prefix}{self._count}:{name}",
         }
         if selector:

@@ -19,9 +19,6 @@ from placewright.apply.groups import MadeGroup
 from placewright.apply.view import LiveNode, live_nodes
 from placewright_models.errors import PlanMismatch
 
-EPHEMERAL_FLOOR = 32_768
-"""Lowest ephemeral port where a node does not say: the default of Linux."""
-
 
 @dataclass(frozen=True, slots=True)
 class Found:
