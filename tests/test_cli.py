@@ -364,6 +364,29 @@ def test_a_broken_pipe_is_no_error(plan_file: Path) -> None:
     assert process.stderr == ""
 
 
+# Pictures
+
+
+def test_a_picture_is_drawn_beside_the_plan(problem: Path, tmp_path: Path) -> None:
+    done = run("plan", problem, "--map", tmp_path / "map.html", "-f", "json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["status"] == "optimal"
+    assert "<html" in (tmp_path / "map.html").read_text(encoding="utf-8")
+
+
+def test_export_draws_and_prints_nothing_else(plan_file: Path, tmp_path: Path) -> None:
+    done = run("export", plan_file, "--map", tmp_path / "map.html")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "map.html: drawn" in done.stderr
+
+
+def test_a_wrong_kind_of_picture_is_refused_before_the_work(problem: Path, tmp_path: Path) -> None:
+    done = run("plan", problem, "--map", tmp_path / "map.pdf")
+    assert done.returncode == 2
+    assert ".html" in done.stderr
+    assert run("plan", problem, "--map", tmp_path / "absent" / "map.html").returncode == 2
+
+
 # verify, explain, export
 
 

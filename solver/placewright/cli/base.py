@@ -30,6 +30,10 @@ Output = Annotated[
     Path | None,
     typer.Option("--output", "-o", metavar="FILE", help="Write to FILE, whole or not at all, instead of stdout."),
 ]
+Map = Annotated[
+    Path | None,
+    typer.Option("--map", metavar="FILE", help="Also draw the plan: FILE ends in .html, .svg or .png."),
+]
 PlanFile = Annotated[Path, typer.Argument(metavar="PLAN", help="A plan file, as written by plan -o.")]
 ProblemFile = Annotated[Path, typer.Argument(metavar="PROBLEM", help="A problem file (YAML or JSON).")]
 Format = Annotated[

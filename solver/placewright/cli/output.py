@@ -10,9 +10,10 @@ import os
 import stat
 import sys
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 
-from placewright.cli.base import EXIT_INVALID, CommandFailed, format_names
+from placewright.cli.base import EXIT_INVALID, CommandFailed, format_names, say
 from placewright.export import TARGETS, Target, target_for_file, target_named
 from placewright_models.plan import Plan
 
@@ -48,6 +49,38 @@ def check_output(output: Path | None) -> None:
         raise CommandFailed(f"{folder}: the directory is not writable, so {output.name} cannot be written there", EXIT_INVALID)
 
 
+def check_map(path: Path | None) -> None:
+    """Find out before the work whether the picture can be drawn and written after it.
+
+    Raises:
+        CommandFailed: if it cannot.
+    """
+    if path is None:
+        return
+    from placewright.picture import SUFFIXES
+
+    suffix = path.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise CommandFailed(f"--map {path}: the name must end in {', '.join(SUFFIXES)}", EXIT_INVALID)
+    if suffix != ".html" and find_spec("matplotlib") is None:
+        wrong = "still pictures need matplotlib; pip install 'placewright[picture]', or draw an .html page"
+        raise CommandFailed(f"--map {path}: {wrong}", EXIT_INVALID)
+    check_output(path)
+
+
+def put_map(plan: Plan, path: Path | None, quiet: bool) -> None:
+    """Draw the plan into the file, whole or not at all."""
+    if path is None:
+        return
+    from placewright.picture import save_map
+
+    with tempfile.TemporaryDirectory() as folder:
+        drawn = Path(folder) / f"map{path.suffix.lower()}"
+        save_map(plan, drawn)
+        write_whole(path, drawn.read_bytes())
+    say(f"{path}: drawn", quiet)
+
+
 def put_plan(plan: Plan, target: Target, output: Path | None) -> None:
     """Write the plan to the file or to stdout; a table on a terminal is folded to its width and coloured."""
     if output is None and target.name == "text" and sys.stdout.isatty():
@@ -68,8 +101,8 @@ def put(text: str, output: Path | None = None) -> None:
         write_whole(output, text)
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Replace a file by the text in one step: at every moment it is the old one or the new one.
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Replace a file by the content in one step: at every moment it is the old one or the new one.
 
     A symbolic link stays one, a file keeps its mode; a device or a pipe is written to.
 
@@ -78,18 +111,22 @@ def write_whole(path: Path, text: str) -> None:
     """
     try:
         if _is_special(path):
-            path.write_text(text, encoding="utf-8")
+            path.write_bytes(_encoded(content))
             return
-        _replace(_real(path), text)
+        _replace(_real(path), _encoded(content))
     except OSError as error:
         raise CommandFailed(f"{path}: cannot be written: {error.strerror or error}") from error
 
 
-def _replace(path: Path, text: str) -> None:
+def _encoded(content: str | bytes) -> bytes:
+    return content if isinstance(content, bytes) else content.encode("utf-8")
+
+
+def _replace(path: Path, content: bytes) -> None:
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         os.chmod(name, _mode(path))

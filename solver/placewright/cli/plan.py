@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from placewright.cli.base import Format, NoColor, Output, ProblemFile, Quiet, Verbose, say
+from placewright.cli.base import Format, Map, NoColor, Output, ProblemFile, Quiet, Verbose, say
 from placewright.cli.reading import Address, ClusterFile, Exclude, Occupied, Overlay, read_problem, time_limit_ok
 
 SOLVERS = ("cp-sat", "greedy")
@@ -35,6 +35,7 @@ def plan(
     log: Log = False,
     format: Format = None,
     output: Output = None,
+    map: Map = None,
     quiet: Quiet = False,
     verbose: Verbose = False,
     no_color: NoColor = False,
@@ -46,14 +47,16 @@ def plan(
     \b
     placewright plan problem.yaml
     placewright plan job.yaml --cluster cluster.yaml -o plan.json
+    placewright plan problem.yaml --map map.html
     placewright plan problem.yaml --exclude node-17,rack3 --time-limit 10
     placewright plan problem.yaml --occupied other-plan.json --format yaml
     """
-    from placewright.cli.output import check_output, choose_target, put_plan
+    from placewright.cli.output import check_map, check_output, choose_target, put_map, put_plan
     from placewright.cli.progress import Progress
 
     target = choose_target(format, output)
     check_output(output)
+    check_map(map)
     time_limit = time_limit_ok(time_limit)
     asked = read_problem(problem, cluster, exclude, overlay, occupied, address, quiet)
 
@@ -66,6 +69,7 @@ def plan(
     with Progress(quiet=quiet or log) as progress:
         made = solve(asked, solver=solver, time_limit=time_limit, params=params, progress=progress.update)
     put_plan(made, target, output)
+    put_map(made, map, quiet)
     for warning in made.warnings:
         # The table shows them itself.
         if target.name != "text" or output is not None:
