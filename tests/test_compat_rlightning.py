@@ -1,4 +1,4 @@
-"""RLightning's drop-in: the mended behaviour for each defect of reference.md, manual pools read strictly, greedy to the letter.
+"""RLightning's drop-in: the mended behaviour for each defect of reference.md, greedy to the letter.
 
 Modify this file when the drop-in learns something new. The recorded cases are not ours to improve.
 """
@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from rlightning_cases import MANUAL_ROWS, NODE_ROWS, ROWS, as_text, cluster_info, observed_planner, observed_pool
+from rlightning_jobs import allocations, info, manual, needs
 
 from placewright.compat import rlightning as drop_in
 from placewright.compat.rlightning import (
@@ -29,35 +28,6 @@ from placewright.verify import violations
 from placewright_models.errors import InvalidProblem
 
 
-def info(*gpus: int, cpus: int | tuple[int, ...] | None = 64) -> dict[str, Any]:
-    amounts = [cpus] * len(gpus) if not isinstance(cpus, tuple) else list(cpus)
-    nodes = {
-        f"n{i}": {"ip": f"10.0.0.{i}", "GPU": count} | ({} if amounts[i] is None else {"CPU": amounts[i]})
-        for i, count in enumerate(gpus)
-    }
-    return {"node_id_to_resources": nodes}
-
-
-def needs(
-    train: tuple[float, ...] | None = None,
-    evaluation: tuple[float, ...] | None = None,
-    env: tuple[float, ...] | list[tuple[float, ...]] | None = None,
-    buffer: tuple[Any, ...] | None = None,
-) -> ComponentScheduling:
-    """Needs as (workers, GPUs, CPUs = 1)."""
-
-    def worker(amounts: tuple[Any, ...] | None) -> Scheduling | None:
-        return None if amounts is None else Scheduling(amounts[0], amounts[2] if len(amounts) > 2 else 1, amounts[1])
-
-    groups = [env] if isinstance(env, tuple) else env
-    return ComponentScheduling(
-        env_worker=None if groups is None else [worker(group) for group in groups],  # type: ignore[misc]
-        train_worker=worker(train),
-        eval_worker=worker(evaluation),
-        buffer_worker=worker(buffer),
-    )
-
-
 def planned(
     scheduling: ComponentScheduling, cluster: dict[str, Any], strategy: str = "disaggregate", env_strategy: str = "default"
 ) -> ResourcePoolPlanner:
@@ -66,15 +36,6 @@ def planned(
     assert planner.plan is not None
     assert violations(planner.plan.problem, planner.plan) == []
     return planner
-
-
-def allocations(planner: ResourcePoolPlanner) -> dict[str, dict[str, dict[str, list[Any]]]]:
-    pools = planner.get_resource_pools()
-    assert isinstance(pools, dict)
-    return {
-        name: {node.node_id: {key: list(ranges) for key, ranges in node.allocations.items()} for node in pool.nodes}
-        for name, pool in pools.items()
-    }
 
 
 class TestMended:
@@ -250,123 +211,6 @@ def test_the_number_of_buffers_follows_train_in_any_node_order() -> None:
         trains = {worker.node_id for worker in planner.plan.workers["train"]}
         assert [worker.node_id for worker in planner.plan.workers["buffer"]] == sorted(trains)
         assert len(trains) == 1
-
-
-# Manual pools, default mode
-
-
-def manual(
-    pool: dict[str, Any],
-    cluster: dict[str, Any],
-    scheduling: ComponentScheduling | None = None,
-    solver: str = "cp-sat",
-    **rules: Any,
-) -> dict[str, dict[str, dict[str, list[Any]]]]:
-    planner = ResourcePoolPlanner(scheduling or ComponentScheduling(), cluster, solver=solver)
-    planner.load_manual_resource_pools([{"name": "pool", "num_node": 1, **pool}], **rules)
-    return allocations(planner)
-
-
-@pytest.mark.timeout(10)
-@pytest.mark.parametrize(
-    ("ranges", "scheduling", "names"),
-    [
-        ({"train": "4-9"}, needs(train=(6, 1)), ["train", "8", "9", "0-7"]),
-        ({"train": "0-3", "eval": "2-5"}, needs(train=(4, 1), evaluation=(4, 1)), ["train", "eval", "2", "3"]),
-        ({"train": "7-4"}, needs(train=(4, 1)), ["7-4"]),
-        ({"train": [0, 1, 2, 3]}, needs(train=(4, 1)), ["train", "[0, 1, 2, 3]"]),
-        ({"train": "0-2"}, needs(train=(4, 1)), ["train", "4 workers", "3 GPUs"]),
-        ({"train": "0-1,1-2"}, needs(train=(3, 1)), ["train", "1"]),
-        ({"train": "0-1, x"}, needs(train=(2, 1)), ["train", "'x'"]),
-        ({"train": True}, needs(train=(1, 1)), ["train", "True"]),
-        ({"train": -1}, needs(train=(1, 1)), ["train", "'-1'"]),
-    ],
-)
-def test_fc_13_bad_ranges_are_refused_with_the_numbers(
-    ranges: dict[str, Any], scheduling: ComponentScheduling, names: list[str]
-) -> None:
-    started = time.perf_counter()
-    with pytest.raises(InvalidProblem) as caught:
-        manual(ranges, info(8), scheduling, strategy="disaggregate")
-    assert time.perf_counter() - started < 1
-    for name in names:
-        assert name in str(caught.value)
-
-
-def test_all_faults_at_once() -> None:
-    with pytest.raises(InvalidProblem) as caught:
-        manual({"train": "4-9", "eval": "3-1", "env": []}, info(8))
-    assert len(caught.value.faults) == 3
-
-
-def test_fc_14_nodes_without_gpus_are_passed_over() -> None:
-    cluster = {"node_id_to_resources": {name: {"GPU": gpus, "CPU": 64} for name, gpus in (("head", 0), ("w1", 8), ("w2", 8))}}
-    found = manual({"num_node": 2, "train": "0-7", "eval": "8-15"}, cluster)
-    assert found == {"pool": {"w1": {"train": [(0, 7)]}, "w2": {"eval": [(0, 7)]}}}
-
-
-def test_fc_36_real_manual_configurations() -> None:
-    two = info(8, 8)
-    assert manual({"num_node": 2, "rollout": "0-9", "inference": "10-11", "actor": "12-15"}, two) == {
-        "pool": {"n0": {"rollout": [(0, 7)]}, "n1": {"rollout": [(0, 1)], "inference": [(2, 3)], "actor": [(4, 7)]}}
-    }
-    shared = {"share_gpus": [["env", "actor"], ["env", "rollout"]]}
-    assert manual({"actor": "6-7", "rollout": "4-5", "env": "4-7"}, info(8), **shared)["pool"]["n0"]["env"] == [(4, 7)]
-    scheduling = needs(train=(4, 1), evaluation=(4, 1), env=(4, 1), buffer=("auto", 0))
-    planner = ResourcePoolPlanner(scheduling, info(8, 8, 8))
-    pool = {"name": "global_pool", "num_node": 3, "num_gpus": 8, "env": "0-1, 8-9", "eval": "2-3, 10-11", "train": "4-5, 12-13"}
-    planner.load_manual_resource_pools([pool])
-    assert planner.plan is not None
-    assert len(planner.plan.workers["buffer"]) == 2
-    assert planner.plan.idle.nodes == ("n2",)
-    assert manual({"num_node": 3, "train": "8-9"}, info(4, 8, 8)) == {"pool": {"n0": {}, "n1": {"train": [(4, 5)]}, "n2": {}}}
-    planner = ResourcePoolPlanner(needs(evaluation=(5, 2)), two)
-    planner.load_manual_resource_pools([{"name": "pool", "num_node": 2, "eval": "0-9"}])
-    assert planner.plan is not None
-    assert [worker.node_id for worker in planner.plan.workers["eval"]] == ["n0"] * 4 + ["n1"]
-    with pytest.raises(InvalidProblem, match="crosses n0 and n1"):
-        manual({"num_node": 2, "eval": "6-9"}, two, needs(evaluation=(1, 4)))
-    with pytest.raises(InvalidProblem, match=r"pool1 and pool2 .* overlap on GPU 2-5"):
-        manual({"pool1": "0-5", "pool2": "2-7"}, info(8))
-
-
-def test_pools_take_nodes_of_the_size_they_name() -> None:
-    assert list(manual({"num_gpus": 8, "train": "0"}, info(4, 8, 8))["pool"]) == ["n1"]
-    assert list(manual({"num_node": 2, "num_gpus": [8, 4], "train": "0"}, info(4, 8, 8))["pool"]) == ["n1", "n0"]
-    with pytest.raises(InvalidProblem, match="6 GPUs said of n0, which has 4"):
-        manual({"num_gpus": 6, "train": "0"}, info(4, 8))
-    with pytest.raises(InvalidProblem, match="3 nodes"):
-        manual({"num_node": 3, "train": "0"}, info(4, 8))
-
-
-def test_pools_may_meet_on_a_node_that_both_name() -> None:
-    pools = [
-        {"name": "a", "num_node": 1, "num_gpus": [8], "node_ids": ["n0"], "train": "0-3"},
-        {"name": "b", "num_node": 1, "num_gpus": [8], "node_ids": ["n0"], "eval": "4-7"},
-    ]
-    planner = ResourcePoolPlanner(ComponentScheduling(), info(8))
-    planner.load_manual_resource_pools(pools)
-    assert allocations(planner)["b"] == {"n0": {"eval": [(4, 7)]}}
-    pools[1]["eval"] = "3-7"
-    with pytest.raises(InvalidProblem, match="overlap on GPU 3 of n0"):
-        planner.load_manual_resource_pools(pools)
-    assert allocations(planner)["b"] == {"n0": {"eval": [(4, 7)]}}
-
-
-def test_manual_cpus_are_counted_per_node() -> None:
-    with pytest.raises(InvalidProblem, match=r"need 8 CPUs \(train 8\) and it has 4"):
-        manual({"train": "0-3"}, info(8, cpus=4), needs(train=(4, 1, 2)))
-
-
-def test_manual_shares_of_several_env_groups_are_packed() -> None:
-    assert manual({"env": "0"}, info(1), needs(env=[(1, 0.5), (2, 0.25)])) == {"pool": {"n0": {"env": [(0, 0)]}}}
-
-
-def test_configuration_objects_are_taken() -> None:
-    entry = SimpleNamespace(to_dict=lambda: {"name": "pool", "num_node": 1, "train": "0"})
-    for solver in ("cp-sat", "greedy"):
-        planner = ResourcePoolPlanner(ComponentScheduling(), info(1), solver=solver)
-        assert list(planner.load_manual_resource_pools([entry])) == ["pool"]
 
 
 # Greedy: the recorded cases through the drop-in

@@ -145,7 +145,8 @@ def test_recorded_plan_through_the_solver(row: dict[str, Any]) -> None:
     if expect["status"] == "error":
         with pytest.raises((ValueError, RuntimeError)) as caught:
             plan_greedy(problem, 0.0)
-        assert {"type": caught.type.__name__, "message": str(caught.value)} == expect["error"]
+        assert str(caught.value) == expect["error"]["message"]
+        assert expect["error"]["type"] in {parent.__name__ for parent in caught.type.__mro__}
         return
     try:
         found = plan_greedy(problem, 0.0)

@@ -12,7 +12,15 @@ from placewright_models.problem import Problem
 
 
 class GreedyFailed(PlacewrightError):
-    """First-fit found no plan, which proves nothing."""
+    """No plan was found, which proves nothing."""
+
+
+class ReferenceRefused(GreedyFailed, ValueError):
+    """The reference refuses the problem: its ValueError, in its words."""
+
+
+class ReferenceStopped(GreedyFailed, RuntimeError):
+    """The reference stops half-way: its RuntimeError, in its words."""
 
 
 def plan_greedy(problem: Problem, started: float) -> Plan:
@@ -24,14 +32,19 @@ def plan_greedy(problem: Problem, started: float) -> Plan:
 
     Raises:
         GreedyFailed: first-fit found no plan; one may exist.
+        ReferenceRefused, ReferenceStopped: the ValueError or RuntimeError of the reference.
         PlanMismatch: the reference's answer breaks a hard rule.
-        ValueError, RuntimeError: as the reference raises them, in its words.
     """
     from placewright.greedy.reference_plan import reference_applies, reference_workers
     from placewright.pipeline import finish
 
     if reference_applies(problem):
-        workers = reference_workers(problem)
+        try:
+            workers = reference_workers(problem)
+        except ValueError as error:
+            raise ReferenceRefused(str(error)) from error
+        except RuntimeError as error:
+            raise ReferenceStopped(str(error)) from error
         return finish(problem, list(problem.cluster.nodes), workers, started, "greedy", "greedy", {})
     from placewright.greedy.first_fit import first_fit
     from placewright.job import Job
@@ -42,4 +55,4 @@ def plan_greedy(problem: Problem, started: float) -> Plan:
     return finish(problem, problem.cluster.topological_order(), found, started, "greedy", "greedy", {})
 
 
-__all__ = ["GreedyFailed", "plan_greedy"]
+__all__ = ["GreedyFailed", "ReferenceRefused", "ReferenceStopped", "plan_greedy"]
