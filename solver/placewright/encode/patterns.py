@@ -110,7 +110,7 @@ def _choices(
         return (depth(c), c not in exact, len(local.counts(node_class, c)), c)
 
     for c in sorted(singles, key=order):
-        options = [(n,) for n in local.counts(node_class, c)]
+        options: list[tuple[int, ...]] = [(n,) for n in local.counts(node_class, c)]
         choices.append(((c,), options, c not in exact and c not in leaders))
     if any(len(options) > 1 for _, options, _ in choices):
         return sorted(choices, key=lambda choice: max(depth(c) for c in choice[0]))

@@ -140,7 +140,10 @@ class Counting:
             free = {node.id: (node.free_cpu_units or 0) / UNITS for node in able if node.cpus is not None}
             sizes = {node.id: float(node.cpus) for node in able if node.cpus is not None}
             held = sum(int(node.cpus_in_use + sum(o.cpus for o in node.occupied)) for node in able)
-            amount = "{:g}".format
+
+            def amount(value: float) -> str:
+                return f"{value:g}"
+
         else:
             each, unit = component.memory, "of memory"
             free = {node.id: node.free_memory or 0 for node in able if node.memory is not None}

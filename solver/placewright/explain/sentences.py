@@ -156,7 +156,8 @@ def _plain(problem: Problem, requirement: Requirement) -> Reason:
     component = problem.by_name[requirement.component]
     name, workers = component.name, component.min_workers or 0
     gpus = plain_number(component.gpus)
-    text, resource, needed = "", requirement.field, None
+    text, resource = "", requirement.field
+    needed: float | int | None = None
     if requirement.field == "workers":
         unit = "share" if component.fractional else "GPU" if gpus == 1 else "GPUs"
         text = f"{name} needs {workers} worker{'s' if workers != 1 else ''}"
