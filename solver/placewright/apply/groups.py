@@ -26,6 +26,7 @@ log = logging.getLogger("placewright.apply")
 
 _POLL_S = 0.01
 _SETTLE_LIMIT_S = 10.0
+_LOOK_EVERY_S = 1.0
 _UNSCHEDULABLE = ("NO_RESOURCES", "INFEASIBLE")
 _PIN = 0.001
 
@@ -154,12 +155,17 @@ def wait_created(groups: Sequence[MadeGroup], deadline: float, on_timeout: Calla
     """
     waiting = list(groups)
     pause = 0.002
+    # Ray 2.60 says INFEASIBLE of a pinned bundle at once; 2.49 says NO_RESOURCES, so the nodes are looked at as well.
+    look_at = time.monotonic() + 0.3
     while True:
         still: list[MadeGroup] = []
         for group in waiting:
             state, scheduling = group.state()
-            if scheduling == "INFEASIBLE" and state != "CREATED":
-                raise PlanMismatch([infeasible(group)], "Ray can never place the plan on this cluster")
+            if state != "CREATED" and (scheduling == "INFEASIBLE" or time.monotonic() > look_at):
+                never = hopeless(group)
+                if never is not None or scheduling == "INFEASIBLE":
+                    reason = never or f"group {group.name}: Ray says INFEASIBLE"
+                    raise PlanMismatch([reason], "Ray can never place the plan on this cluster")
             if state == "REMOVED":
                 raise PlanMismatch([f"group {group.name} was removed by somebody else"], "the plan was not applied")
             if state != "CREATED":
@@ -167,14 +173,16 @@ def wait_created(groups: Sequence[MadeGroup], deadline: float, on_timeout: Calla
         waiting = still
         if not waiting:
             return
+        if time.monotonic() > look_at:
+            look_at = time.monotonic() + _LOOK_EVERY_S
         if time.monotonic() > deadline:
             raise on_timeout(waiting)
         time.sleep(pause)
         pause = min(pause * 1.5, 0.1)
 
 
-def infeasible(group: MadeGroup) -> str:
-    """Why Ray may call a group infeasible, as far as the live cluster shows it."""
+def hopeless(group: MadeGroup) -> str | None:
+    """Why a group can never be created, as far as the live cluster shows it: a dead node, or one too small for a bundle."""
     from placewright.apply.view import live_nodes
 
     now = {node.ray_id: node for node in live_nodes()}
@@ -193,7 +201,7 @@ def infeasible(group: MadeGroup) -> str:
             ):
                 if wanted > there:
                     return f"group {group.name}: node {node_id} has {there:g} {what}, one bundle needs {wanted:g}"
-    return f"group {group.name}: Ray says INFEASIBLE for its bundles on {', '.join(node_ids)}"
+    return None
 
 
 def settled(group: MadeGroup) -> bool:
