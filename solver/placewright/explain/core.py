@@ -31,17 +31,20 @@ class Questions:
 
     def feasible(self, problem: Problem) -> bool | None:
         """Whether the problem has a placement; None where time ran out."""
+        from placewright.encode.classes import Topology
         from placewright.encode.encoding import Encoding
         from placewright.explain.quick import impossible
+        from placewright.job import Job
         from placewright.lexicographic import solve
 
-        if impossible(problem):
+        topology = Topology(Job(problem), problem.cluster.levels)
+        if impossible(problem, topology):
             return False
         left = self.deadline - time.perf_counter()
         if left <= 0:
             return None
         params = self.params.with_(time_limit=left)
-        outcome = solve(Encoding(replace(problem, goals=()), params), params)
+        outcome = solve(Encoding(replace(problem, goals=()), params, topology), params)
         if outcome.status == "infeasible":
             return False
         return None if outcome.value is None else True
