@@ -47,7 +47,7 @@ FIXED = {
 }
 """Colours of well-known roles."""
 
-DARK_TEXT = "#1b1f24"
+DARK_TEXT = "#0f1318"
 LIGHT_TEXT = "#ffffff"
 
 
@@ -73,7 +73,7 @@ def text_on(colour: str) -> str:
     """Dark or light text, whichever has the higher contrast (WCAG) on the colour.
 
     >>> text_on("#0072b2"), text_on("#f0e442")
-    ('#ffffff', '#1b1f24')
+    ('#ffffff', '#0f1318')
     """
     ground = luminance(colour)
     light = (luminance(LIGHT_TEXT) + 0.05) / (ground + 0.05)

@@ -1,0 +1,1 @@
+"""Tests of the HTML map in a real browser, and the small driver they use."""
