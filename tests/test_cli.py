@@ -538,3 +538,22 @@ def test_every_error_has_its_exit_code(capsys: pytest.CaptureFixture[str]) -> No
     for error, code in codes:
         assert _tell(error, False) == code
     assert "Error: " in capsys.readouterr().err
+
+
+# Ray
+
+
+@pytest.mark.ray
+@pytest.mark.timeout(300)
+def test_apply_simulated_prints_the_plan_and_what_was_found(tmp_path: Path) -> None:
+    pytest.importorskip("ray.util")  # not plain "ray": the folder tests/ray would do for that
+    plan = placewright.plan(placewright.load_problem(ROOT / "examples" / "verl-8-and-4.yaml"))
+    file = write(tmp_path / "plan.json", placewright.export(plan, "json"))
+    done = subprocess.run(
+        [sys.executable, "-m", "placewright", "apply", str(file), "--simulate"], capture_output=True, text=True, timeout=240
+    )
+    assert done.returncode == 0, done.stderr
+    header, *rows = done.stdout.splitlines()
+    assert header.startswith("component")
+    assert len(rows) == sum(map(len, plan.workers.values()))
+    assert all(row.endswith("yes") for row in rows)
