@@ -25,7 +25,7 @@ from placewright_models.errors import Fault, InvalidProblem
 from placewright_models.plan import Plan
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from placewright.picture.brush import PlanFigure
 
 SUFFIXES = (".svg", ".png", ".html")
 """Endings that ``save_map`` knows."""
@@ -33,8 +33,8 @@ SUFFIXES = (".svg", ".png", ".html")
 __all__ = ["SUFFIXES", "check_suffix", "comparison", "figure", "html_map", "save_map"]
 
 
-def figure(plan: Plan) -> Figure:
-    """The plan as a matplotlib figure. Beyond some hundred nodes every NVLink domain becomes a row.
+def figure(plan: Plan) -> PlanFigure:
+    """The plan as a matplotlib ``Figure`` that shows itself in a notebook. Beyond some hundred nodes every NVLink domain becomes a row.
 
     Raises:
         ImportError: if matplotlib is not installed.
@@ -44,7 +44,7 @@ def figure(plan: Plan) -> Figure:
     return draw(plan)
 
 
-def comparison(plans: Mapping[str, Plan]) -> Figure:
+def comparison(plans: Mapping[str, Plan]) -> PlanFigure:
     """Small pictures side by side under their titles, with one legend and the same colours; for documents.
 
     Raises:

@@ -195,9 +195,9 @@ class PlanMap {
     let at = this.px(x + 0.25);
     if (name) at += this.text(at, this.py(y + 0.45), name, size, ink.ink, "left", "600") + 0.35 * z;
     this.context.font = `${size * 0.88}px ${FONT}`;
-    if (at + this.context.measureText(detail).width < this.px(x + columns * data.column)) {
-      this.text(at, this.py(y + 0.45), detail, size * 0.88, ink.faint);
-    }
+    const room = this.px(x + columns * data.column) - at;
+    const fitting = [detail, detail.split(",")[0]].find((text) => this.context.measureText(text).width < room);
+    if (fitting) this.text(at, this.py(y + 0.45), fitting, size * 0.88, ink.faint);
   }
 
   rowLabel(box, lowest) {

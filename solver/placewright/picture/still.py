@@ -13,7 +13,7 @@ import matplotlib
 from matplotlib.figure import Figure
 
 from placewright.picture.arrangement import Arrangement, arrange
-from placewright.picture.brush import FAINT, INK, Brush, text_width
+from placewright.picture.brush import FAINT, INK, Brush, PlanFigure, text_width
 from placewright.picture.colours import colours
 from placewright.picture.scene import FREE, OCCUPIED, UNAVAILABLE, Scene, scene
 from placewright.picture.still_map import POOL_DASHES, SMALL_FILL, StillMap
@@ -36,7 +36,7 @@ Item = tuple[float, Callable[[float, float], None]]
 """A piece of a legend: its width, and what draws it at a left edge and a middle line."""
 
 
-def draw(plan: Plan) -> Figure:
+def draw(plan: Plan) -> PlanFigure:
     """The whole sheet."""
     what = scene(plan)
     where = arrange(what)
@@ -56,7 +56,7 @@ def draw(plan: Plan) -> Figure:
     return brush.finish(width, y + MARGIN - 0.02)
 
 
-def draw_side_by_side(plans: Mapping[str, Plan]) -> Figure:
+def draw_side_by_side(plans: Mapping[str, Plan]) -> PlanFigure:
     """Maps side by side, each under its title, with one legend below."""
     palette = colours(component.name for plan in plans.values() for component in plan.problem.components)
     scenes = {title: scene(plan, palette) for title, plan in plans.items()}

@@ -87,8 +87,10 @@ class StillMap:
             self.brush.text(x, y, name, size, bold=True)
             x += text_width(name, size, True) + 0.35 * self.unit
         room = self.x + (left + columns * self.where.column) * self.unit - x
-        if text_width(detail, size * 0.86) <= room:
-            self.brush.text(x, y, detail, size * 0.86, colour=FAINT)
+        for text in (detail, detail.split(",")[0]):
+            if text_width(text, size * 0.86) <= room:
+                self.brush.text(x, y, text, size * 0.86, colour=FAINT)
+                break
 
     def _node(self, node: SceneNode, content: Content, x: float, y: float) -> None:
         size = self._points(LABEL_SIZE)
