@@ -34,7 +34,9 @@ __all__ = ["SUFFIXES", "check_suffix", "comparison", "figure", "html_map", "save
 
 
 def figure(plan: Plan) -> PlanFigure:
-    """The plan as a matplotlib ``Figure`` that shows itself in a notebook. Beyond some hundred nodes every NVLink domain becomes a row.
+    """The plan as a matplotlib ``Figure`` that shows itself in a notebook.
+
+    Beyond some hundred nodes every NVLink domain becomes a row.
 
     Raises:
         ImportError: if matplotlib is not installed.
