@@ -87,7 +87,7 @@ def goals_text(record: Record) -> str:
 
 
 def _head(folder: Path, records: list[Record]) -> str:
-    machine = next((record["machine"] for record in records if "machine" in record), {})
+    machine: Record = next((record["machine"] for record in records if "machine" in record), {})
     versions = machine.get("versions", {})
     lines = [
         f"# Benchmarks, {folder.name}",
@@ -134,9 +134,9 @@ def _targets(by_key: dict[tuple[str, str], Record]) -> str:
     text += "Goals are in the problem's order; load is the machine's load average when the run began (2 cores).\n\n"
     head = ["instance", "nodes", "GPUs", "status", "goals", "solve", "whole", "build / search / decode / verify", "MiB", "load"]
     text += table(head, rows)
-    whole = [by_key.get((name, OURS), {}).get("times", {}).get("whole") for name in ("A", "A-tenth")]
-    if all(whole):
-        text += f"\n\nGrowth: whole(A) / whole(A with a tenth of the domains) = {whole[0] / whole[1]:.1f} (target 12)."
+    large, small = (by_key.get((name, OURS), {}).get("times", {}).get("whole") for name in ("A", "A-tenth"))
+    if large and small:
+        text += f"\n\nGrowth: whole(A) / whole(A with a tenth of the domains) = {large / small:.1f} (target 12)."
     return text
 
 
@@ -215,7 +215,8 @@ def _samples(records: list[Record]) -> str:
                     seconds(max(times)) if times else "-",
                 ]
             )
-        text += f"\n**{family}**: {len(ours)} instances, {len(feasible)} feasible and proved, {impossible} proved infeasible\n\n"
+        text += f"\n**{family}**: {len(ours)} instances, {len(feasible)} feasible and proved, "
+        text += f"{impossible} proved infeasible\n\n"
         head = ["solver", "expressible", "found", "optimal", "above", "breaks a rule", "median s", "most s"]
         text += table(head, rows) + "\n"
     return text
@@ -331,7 +332,8 @@ def _startup(folder: Path) -> str:
 
 
 def _odd(records: list[Record]) -> str:
-    odd = [r for r in records if r["status"] in ("error", "no answer") or (r["solver"] == OURS and r["status"] == "breaks a rule")]
+    bad = {OURS: ("error", "no answer", "breaks a rule", "timeout", "nothing found")}
+    odd = [r for r in records if r["status"] in bad.get(r["solver"], ("error", "no answer"))]
     if not odd:
         return ""
     rows = [[r["instance"], r["solver"], r["status"], r.get("note", "")[:120].replace("\n", " ")] for r in odd]
@@ -351,7 +353,7 @@ def _settings(folder: Path, records: list[Record]) -> None:
         ]
         for solver, by in found.items()
     }
-    machine = next((record["machine"] for record in records if "machine" in record), {})
+    machine: Record = next((record["machine"] for record in records if "machine" in record), {})
     (folder / "settings.json").write_text(json.dumps({"machine": machine, "settings": packed}, indent=1) + "\n")
     readme = folder / "README.md"
     if not readme.exists():

@@ -101,10 +101,7 @@ def run_one(instance: Instance, solver: str, out: Path | None = None, time_limit
     begun = time.perf_counter()
     answer: Plan | None = None
     try:
-        if solver == OURS:
-            answer = _ours(problem, settings, record, times)
-        else:
-            answer = _peer(problem, solver, limit, times)
+        answer = _ours(problem, settings, record, times) if solver == OURS else _peer(problem, solver, limit, times)
         record["status"] = answer.status
     except InfeasibleProblem as error:
         record["status"] = "infeasible"
@@ -198,9 +195,9 @@ def append(folder: Path, records: Iterable[Record]) -> None:
             file.write(json.dumps(record) + "\n")
 
 
-def batches(instances: Sequence[Instance], solvers: Sequence[str], done: set[tuple[str, str]]) -> Iterator[
-    tuple[str, list[Instance]]
-]:
+def batches(
+    instances: Sequence[Instance], solvers: Sequence[str], done: set[tuple[str, str]]
+) -> Iterator[tuple[str, list[Instance]]]:
     """(solver, instances of one process): samples of a family together, everything else alone."""
     samples: dict[tuple[str, str], list[Instance]] = {}
     for instance in instances:
@@ -215,9 +212,7 @@ def batches(instances: Sequence[Instance], solvers: Sequence[str], done: set[tup
         yield solver, here
 
 
-def run_all(
-    instances: Sequence[Instance], out: Path, solvers: Sequence[str] = (), time_limit: float | None = None
-) -> int:
+def run_all(instances: Sequence[Instance], out: Path, solvers: Sequence[str] = (), time_limit: float | None = None) -> int:
     """Run what the folder has no record of; returns how many runs ended without any record."""
     out.mkdir(parents=True, exist_ok=True)
     here = machine()

@@ -106,7 +106,7 @@ class Stopwatch:
         watch = self
 
         class Tracer(cp_model.CpSolverSolutionCallback):  # type: ignore[misc]
-            def __init__(self, trace: list[list[float]], since: float) -> None:
+            def __init__(self, trace: list[list[Any]], since: float) -> None:
                 super().__init__()
                 self.trace, self.since = trace, since
 
@@ -118,22 +118,20 @@ class Stopwatch:
         def solve(solver: Any, model: Any, callback: Any = None) -> Any:
             watch._enter("solve")
             since = time.perf_counter()
-            trace: list[list[float]] = []
+            trace: list[list[Any]] = []
             optimise = model.has_objective()
             if optimise and callback is None:
                 callback = Tracer(trace, since)
             if optimise and solver.best_bound_callback is None:
                 solver.best_bound_callback = lambda bound: (
-                    trace.append([round(time.perf_counter() - since, 4), None, bound])
-                    if len(trace) < _MOST_POINTS
-                    else None
+                    trace.append([round(time.perf_counter() - since, 4), None, bound]) if len(trace) < _MOST_POINTS else None
                 )
             try:
                 status = function(solver, model, callback) if callback is not None else function(solver, model)
             finally:
                 watch._leave()
             seconds = time.perf_counter() - since
-            entry = {"start": round(since - watch.started, 4), "seconds": round(seconds, 4)}
+            entry: dict[str, Any] = {"start": round(since - watch.started, 4), "seconds": round(seconds, 4)}
             entry |= {"status": solver.status_name(status), "workers": solver.parameters.num_workers}
             if optimise and status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
                 trace.append([round(seconds, 4), solver.objective_value, solver.best_objective_bound])

@@ -27,9 +27,9 @@ register(
     build,
     {"domains": 3},
     {
-        "C": {"size": {"domains": 782}, "seed": 57},
+        "C": {"size": {"domains": 782}, "seed": 57, "peer_limit": 20.0},
         "C-default": {"size": {"domains": 782}, "seed": 57, "default": True, "peers": ()},
-        "D": {"size": {"domains": 64}, "seed": 57},
+        "D": {"size": {"domains": 64}, "seed": 57, "peer_limit": 20.0},
         "D-default": {"size": {"domains": 64}, "seed": 57, "default": True, "peers": ()},
         "degraded-128": {"size": {"domains": 1}, "group": "growth", "peers": PEERS, "peer_limit": 10.0},
         "degraded-1k": {"size": {"domains": 8}, "group": "growth", "peers": PEERS, "peer_limit": 10.0},

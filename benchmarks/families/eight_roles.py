@@ -51,7 +51,7 @@ register(
         "F-default": {"size": {"times": 1}, "default": True, "peers": ()},
         "G": {"size": LARGE},
         "G-default": {"size": LARGE, "default": True, "peers": ()},
-        "eight-500": {"size": {**LARGE, "times": 8}, "group": "growth", "peers": ("first-fit",)},
-        "eight-2k": {"size": {**LARGE, "times": 32}, "group": "growth", "peers": ("first-fit",)},
+        "eight-500": {"size": {**LARGE, "times": 8}, "group": "growth", "time_limit": 20.0, "peers": ("first-fit",)},
+        "eight-2k": {"size": {**LARGE, "times": 32}, "group": "growth", "time_limit": 20.0, "peers": ("first-fit",)},
     },
 )

@@ -26,7 +26,7 @@ register(
     build,
     {"domains": 2},
     {
-        "A": {"size": {"domains": 782}},
+        "A": {"size": {"domains": 782}, "peer_limit": 20.0},
         "A-default": {"size": {"domains": 782}, "default": True, "peers": ()},
         "A-tenth": {"size": {"domains": 78}, "peers": ()},
         "equal-128": {"size": {"domains": 1}, "group": "growth", "peers": GROWTH, "peer_limit": 10.0},

@@ -18,5 +18,5 @@ register(
     "random jobs with segments on about 40 to 120 slightly degraded nodes, 80 to 98 % of the GPUs asked",
     build,
     {"domains": 4},
-    {f"middle-{seed}": {"seed": seed, "group": "sample", "time_limit": 10.0, "peer_limit": 5.0} for seed in range(1, 16)},
+    {f"middle-{seed}": {"seed": seed, "group": "sample", "time_limit": 10.0, "peer_limit": 5.0} for seed in range(1, 13)},
 )

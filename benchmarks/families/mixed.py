@@ -13,7 +13,7 @@ def build(seed: int, domains: int) -> Data:
         row: Data = {"id": f"{kind.lower()}-{{}}", "count": racks * nodes, "gpus": gpus, "accelerator": kind}
         rows.append({**row, "nvlink_domain": f"{kind.lower()}rack{{}}", "nodes_per_domain": nodes})
     h100, a100, gb200 = 2 * quarter * 128, quarter * 128, quarter * 72
-    components = {
+    components: dict[str, Data] = {
         "train": {"workers": int(h100 * 0.5 / 8) // 2 * 2, "gpus": 8, "segment_size": 2, "accelerator": "H100"},
         "rollout": {"workers": int(gb200 * 0.9 / 4), "gpus": 4, "accelerator": "GB200"},
         "reward": {"workers": int(a100 * 0.6 / 2), "gpus": 2, "accelerator": "A100"},
@@ -34,7 +34,7 @@ register(
     {"domains": 4},
     {
         "mixed-500": {"size": {"domains": 4}, "group": "growth", "peers": PEERS},
-        "mixed-5k": {"size": {"domains": 40}, "group": "growth"},
+        "mixed-5k": {"size": {"domains": 40}, "group": "growth", "peer_limit": 20.0},
         "mixed-50k": {"size": {"domains": 400}, "group": "growth", "peers": PEERS},
         "mixed-500k": {"size": {"domains": 4000}, "group": "growth", "peers": PEERS},
     },

@@ -24,7 +24,7 @@ def build(seed: int, zones: int = 4, blocks: int = 8, racks: int = 8, nodes: int
     train_group = max(2, per_block // 8 * 3 // 8)  # in 8-GPU workers: three eighths of a block
     critic_group = max(2, per_block // 8)  # in 8-GPU workers: one block's worth, anywhere inside a zone
     rollout_group = max(2, per_rack * 3 // 64 * 2)  # in 4-GPU workers: three eighths of a rack, whole nodes
-    components = {
+    components: dict[str, Data] = {
         "train": {
             "workers": int(total * 0.35 / 8) // train_group * train_group,
             "gpus": 8,
@@ -56,9 +56,14 @@ register(
     build,
     {"zones": 2, "blocks": 2, "racks": 2, "nodes": 4},
     {
-        "I": {"size": {"zones": 4}},
+        "I": {"size": {"zones": 4}, "peer_limit": 20.0},
         "I-default": {"size": {"zones": 4}, "default": True, "peers": ()},
-        "levels-500": {"size": {"zones": 2, "blocks": 2, "racks": 4, "nodes": 4}, "group": "growth", "peers": PEERS},
-        "levels-4k": {"size": {"zones": 2, "blocks": 4, "racks": 4}, "group": "growth", "peers": PEERS},
+        "levels-500": {
+            "size": {"zones": 2, "blocks": 2, "racks": 4, "nodes": 4},
+            "group": "growth",
+            "time_limit": 20.0,
+            "peers": PEERS,
+        },
+        "levels-4k": {"size": {"zones": 2, "blocks": 4, "racks": 4}, "group": "growth", "time_limit": 20.0, "peers": PEERS},
     },
 )

@@ -29,11 +29,11 @@ register(
     build,
     {"domains": 3},
     {
-        "E": {"size": {"domains": 64}, "seed": 305, "time_limit": 60.0},
-        "E-default": {"size": {"domains": 64}, "seed": 305, "time_limit": 60.0, "default": True, "peers": ()},
-        "uneven-100": {"size": {"domains": 1}, "group": "growth", "peers": PEERS},
-        "uneven-1k": {"size": {"domains": 8}, "group": "growth", "peers": PEERS},
-        "uneven-4k": {"size": {"domains": 32}, "group": "growth", "peers": PEERS},
-        "uneven-16k": {"size": {"domains": 128}, "group": "growth", "peers": PEERS},
+        "E": {"size": {"domains": 64}, "seed": 305, "time_limit": 60.0, "peer_limit": 20.0},
+        "E-default": {"size": {"domains": 64}, "seed": 305, "time_limit": 30.0, "default": True, "peers": ()},
+        "uneven-100": {"size": {"domains": 1}, "group": "growth", "time_limit": 20.0, "peers": PEERS},
+        "uneven-1k": {"size": {"domains": 8}, "group": "growth", "time_limit": 20.0, "peers": PEERS},
+        "uneven-4k": {"size": {"domains": 32}, "group": "growth", "time_limit": 20.0, "peers": PEERS},
+        "uneven-16k": {"size": {"domains": 128}, "group": "growth", "time_limit": 20.0, "peers": PEERS},
     },
 )

@@ -126,9 +126,7 @@ class Kueue(Peer):
             return [domain]
         return [found for child in domain.children for found in self._at(child, depth)]
 
-    def _place(
-        self, board: Board, c: int, chosen: list[tuple[Domain, int]], slice_pods: int, slice_depth: int
-    ) -> None:
+    def _place(self, board: Board, c: int, chosen: list[tuple[Domain, int]], slice_pods: int, slice_depth: int) -> None:
         """Level by level: all chosen domains' children together above the slice level, each domain's alone below it."""
         while chosen and chosen[0][0].node < 0:
             if chosen[0][0].depth >= slice_depth:

@@ -148,7 +148,8 @@ class Highs(_Loop):
         lp.a_matrix_.index_ = np.array(index, dtype=np.int32)
         lp.a_matrix_.value_ = np.array(value, dtype=float)
         lp.integrality_ = [highspy.HighsVarType.kInteger] * self.count
-        self.solver: Any = highspy.Highs()
+        make: Any = highspy.Highs
+        self.solver = make()
         self.solver.silent()
         self.solver.setOptionValue("threads", THREADS)
         self.solver.setOptionValue("random_seed", 1)

@@ -67,10 +67,10 @@ class SlurmBlock(Peer):
             else:
                 raise NothingFound(f"{left} workers of {component.name} do not fit")
             for count, n in free.pop(block):
-                here = min(count, left)
-                if here:
-                    board.put(n, c, here)
-                    left -= here
+                more = min(count, left)
+                if more:
+                    board.put(n, c, more)
+                    left -= more
             del room[block]
 
     def _segments(self, nodes: list[tuple[int, int]], segment: int) -> list[tuple[int, int]]:
