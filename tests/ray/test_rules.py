@@ -15,10 +15,10 @@ from planhelp import make_plan, one_each
 from placewright.apply import rayapi
 from placewright.apply.bundles import Bundle, lay_out
 from placewright.apply.exact import match_bundles
-from placewright.apply.groups import check_pinnable
+from placewright.apply.groups import MadeGroup, check_pinnable
 from placewright.apply.match import match_nodes
 from placewright.apply.ports import port_limit, port_windows
-from placewright.apply.probe import Found
+from placewright.apply.probe import Found, _found
 from placewright.apply.view import LiveNode
 from placewright.discover import SOURCES
 from placewright.discover.source import choose_domains, label_source
@@ -134,6 +134,23 @@ class TestMatchingBundles:
 
 def live(name: str, host: str, ip: str, **more: Any) -> LiveNode:
     return LiveNode(f"id-{name}", ip, host, name, **more)
+
+
+class TestReadingIds:
+    group = MadeGroup("g", None, (Bundle("n0", (0,), 0, 0, ()),), {})
+
+    @staticmethod
+    def answer(*ids: str) -> dict[str, Any]:
+        return {"node": "r", "ids": list(ids), "uuids": {}, "floor": None}
+
+    def test_text_in_any_order(self) -> None:
+        assert _found(self.group, 0, self.answer("10", "2"), {}).gpus == (2, 10)
+
+    def test_uuids_where_the_node_tells_their_numbers(self) -> None:
+        uuids = {"r": {0: "GPU-a", 3: "GPU-b"}}
+        assert _found(self.group, 0, self.answer("GPU-b"), uuids).gpus == (3,)
+        with pytest.raises(PlanMismatch, match="node n0 names its GPUs 'GPU-c', not by number"):
+            _found(self.group, 0, self.answer("GPU-c"), uuids)
 
 
 class TestMatchingNodes:

@@ -130,8 +130,9 @@ def _wrong_nodes(layout: Layout, placed: Sequence[Placed | None], found: Sequenc
     return wrong
 
 
-def _gpus_on(group: Group, node_id: str) -> set[int]:
-    return {gpu for bundle in group.bundles if bundle.node_id == node_id for gpu in bundle.gpus}
+def _gpus_on(group: Group, node_ids: set[str]) -> set[tuple[str, int]]:
+    """The group's GPUs on these nodes."""
+    return {(bundle.node_id, gpu) for bundle in group.bundles if bundle.node_id in node_ids for gpu in bundle.gpus}
 
 
 def _remake(
@@ -148,7 +149,7 @@ def _remake(
     for attempt in range(TRIES):
         last = attempt == TRIES - 1
         # A group that is right may hold an id that another one wants back, so all that touch these nodes go.
-        touched = [place for place, group in enumerate(layout.groups) if any(_gpus_on(group, node) for node in wrong)]
+        touched = [place for place, group in enumerate(layout.groups) if _gpus_on(group, wrong)]
         log.debug("try %d: nodes %s got other GPU ids than planned", attempt + 1, ", ".join(sorted(wrong)))
         ledger.remove([group for group in ledger.open if not _kept(group, placed, touched)], free_limit_s=1.0)
         for place in touched:
@@ -157,8 +158,8 @@ def _remake(
         missing = {
             (node_id, gpu)
             for place in touched
-            for node_id in wrong
-            for gpu in _gpus_on(layout.groups[place], node_id) - held[node_id].keys()
+            for node_id, gpu in _gpus_on(layout.groups[place], wrong)
+            if gpu not in held[node_id]
         }
         if missing:
             # A job that takes and releases GPUs all the time may let go of it, so an id counts as taken when seen so twice.
@@ -239,8 +240,7 @@ def _remake_group(
     on_timeout: OnTimeout,
 ) -> Placed:
     """Let go of exactly the ids that the group wants, and make it: it gets those, unless another job is quicker."""
-    wanted = [(node_id, gpu) for node_id in wrong for gpu in _gpus_on(group, node_id)]
-    ledger.remove([held[node_id].pop(gpu) for node_id, gpu in wanted], free_limit_s=1.0)
+    ledger.remove([held[node_id].pop(gpu) for node_id, gpu in _gpus_on(group, set(held))], free_limit_s=1.0)
     made = _create(ledger, group, nodes)
 
     def stolen(waiting: Sequence[MadeGroup]) -> Exception:

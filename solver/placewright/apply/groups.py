@@ -186,21 +186,18 @@ def hopeless(group: MadeGroup) -> str | None:
     from placewright.apply.view import live_nodes
 
     now = {node.ray_id: node for node in live_nodes()}
-    node_ids = dict.fromkeys(bundle.node_id for bundle in group.bundles)
-    for node_id in node_ids:
-        node = now.get(group.nodes[node_id].ray_id)
+    for bundle in group.bundles:
+        node = now.get(group.nodes[bundle.node_id].ray_id)
+        where = f"group {group.name}: node {bundle.node_id}"
         if node is None or not node.alive:
-            return f"group {group.name}: node {node_id} died{f': {node.death}' if node is not None and node.death else ''}"
-        for bundle in group.bundles:
-            if bundle.node_id != node_id:
-                continue
-            for what, wanted, there in (
-                (node.accelerator, float(len(bundle.gpus)), float(node.gpus)),
-                ("CPU", bundle.cpu_units / UNITS, node.total.get("CPU", 0.0)),
-                ("memory", float(bundle.memory), node.total.get("memory", 0.0)),
-            ):
-                if wanted > there:
-                    return f"group {group.name}: node {node_id} has {there:g} {what}, one bundle needs {wanted:g}"
+            return f"{where} died{f': {node.death}' if node is not None and node.death else ''}"
+        for what, wanted, there in (
+            (node.accelerator, float(len(bundle.gpus)), float(node.gpus)),
+            ("CPU", bundle.cpu_units / UNITS, node.total.get("CPU", 0.0)),
+            ("memory", float(bundle.memory), node.total.get("memory", 0.0)),
+        ):
+            if wanted > there:
+                return f"{where} has {there:g} {what}, one bundle needs {wanted:g}"
     return None
 
 
