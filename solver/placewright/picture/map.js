@@ -235,7 +235,14 @@ class PlanMap {
     c.globalAlpha = shade;
     if (!content.gpus) {
       this.rect(x + 0.1, y + 0.16, 0.8, 0.68, fine ? ink.panel : ink["idle-edge"], 0.12, ink["idle-edge"]);
-      if (z * 0.32 >= TEXT_FROM) this.text(this.px(x + 0.5), this.py(y + 0.5), "CPU", Math.min(11, z * 0.28), ink.faint, "center");
+      if (data.overview) {
+        const wide = 0.5 / Math.max(1, content.bare.length);
+        content.bare.forEach(([component], place) => {
+          c.globalAlpha = this.dim(component);
+          this.rect(x + 0.25 + place * wide, y + 0.3, wide, 0.4, data.roles[component].colour);
+          c.globalAlpha = shade;
+        });
+      } else if (z * 0.32 >= TEXT_FROM) this.text(this.px(x + 0.5), this.py(y + 0.5), "CPU", Math.min(11, z * 0.28), ink.faint, "center");
     }
     if (fine) this.bareCells(content, x, y);
     else for (const [state, start, end] of content.held.runs) {

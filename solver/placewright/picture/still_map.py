@@ -164,7 +164,10 @@ class StillMap:
 
     def _small_node(self, content: Content, x: float, y: float) -> None:
         if not content.gpus:
-            self._box(x, y, 1, 1, IDLE_EDGE)
+            self._box(x, y, 1, 1, SMALL_FILL[FREE] if not content.excluded else SMALL_FILL[UNAVAILABLE])
+            wide = 0.7 / max(1, len(content.without_gpu))
+            for place, (number, _) in enumerate(content.without_gpu):
+                self._box(x + 0.15 + place * wide, y + 0.15, wide, 0.7, self.scene.roles[number].colour, layer=3)
         held = {gpu for tile in content.tiles for gpu in range(tile.start, tile.end + 1)}
         for state, start, end in _runs((content.states[gpu], gpu) for gpu in range(content.gpus) if gpu not in held):
             self._box(x + start, y, end - start + 1, 1, SMALL_FILL[state])
