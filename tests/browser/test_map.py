@@ -172,7 +172,10 @@ def test_dark_and_light(opened: Opened) -> None:
     page.click("#theme")
     assert pixels(page).mean() > 200
     page.prefer("light")
+    page.wait_for("matchMedia('(prefers-color-scheme: light)').matches")
+    page.settle()  # changes that follow each other within one frame would be one
     page.prefer("dark")
+    page.wait_for("document.documentElement.dataset.theme === 'dark'")
     assert pixels(page).mean() < 70
 
 
