@@ -150,7 +150,9 @@ def _peers_on_targets(by_key: dict[tuple[str, str], Record]) -> str:
         return ""
     solvers = list(dict.fromkeys(key[1] for key in by_key))
     text = "## Peers on the same instances\n\nGoal values and seconds until the answer (node choice only for greedy rules; "
-    text += "our whole). Time limits are in settings.json.\n"
+    text += (
+        "our whole). Time limits are in settings.json. Where an earlier goal is worse, a later one may lie below its optimum.\n"
+    )
     for name in names:
         rows = []
         for solver in solvers:
@@ -177,7 +179,11 @@ def distance(record: Record, best: Record | None) -> list[float] | None:
 
 def _distance(record: Record, best: Record | None) -> str:
     found = distance(record, best)
-    return "-" if found is None else ", ".join(f"{value:+.1f} %" for value in found)
+    return (
+        "-"
+        if found is None
+        else ", ".join(f"{value:+.1f} %" if abs(value) >= 0.05 or not value else f"{value:+.4f} %" for value in found)
+    )
 
 
 def _samples(records: list[Record]) -> str:
@@ -187,7 +193,9 @@ def _samples(records: list[Record]) -> str:
     text = "## How often a plan is found where one exists, and how good it is\n\n"
     text += "Random instances whose optimum is proved by placewright. expressible: in how many the peer's language can say the "
     text += "problem; found: valid plans (verified) of those that are expressible and feasible; optimal: plans that are best "
-    text += "in every goal; above: mean over found plans of the first goal's value over its proved optimum.\n"
+    text += (
+        "in every goal; above: mean over found plans of how far the first goal that is not optimal lies above its optimum.\n"
+    )
     for family in dict.fromkeys(record["family"] for record in samples):
         here = [record for record in samples if record["family"] == family]
         ours = {record["instance"]: record for record in here if record["solver"] == OURS}
@@ -209,7 +217,7 @@ def _samples(records: list[Record]) -> str:
                     f"{len(asked)}/{len(mine)}",
                     f"{len(found)}/{len(tried)}" + (f" ({100 * len(found) / len(tried):.0f} %)" if tried else ""),
                     best,
-                    f"{statistics.mean(gap[0] for gap in gaps):+.1f} %" if gaps else "-",
+                    f"{statistics.mean(next(filter(None, gap), 0.0) for gap in gaps):+.1f} %" if gaps else "-",
                     broken,
                     seconds(statistics.median(times)) if times else "-",
                     seconds(max(times)) if times else "-",

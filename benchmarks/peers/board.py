@@ -14,15 +14,15 @@ from placewright_models.cluster import Node
 from placewright_models.problem import Problem
 
 
-def refuse(problem: Problem, sharing: bool = False) -> None:
+def refuse(problem: Problem, shares: bool = False) -> None:
     """Raise CannotExpress for what job schedulers have no words for.
 
     Args:
         problem: what is asked.
-        sharing: whether the scheduler knows GPUs shared between jobs.
+        shares: whether the scheduler knows workers that take a share of a GPU.
     """
     rules = problem.rules
-    if not sharing and problem.sharing_pairs:
+    if problem.sharing_pairs:
         raise CannotExpress("components that share GPUs")
     for name in ("same_node", "same_domain", "separate_nodes", "separate_domains"):
         if getattr(rules, name):
@@ -32,7 +32,7 @@ def refuse(problem: Problem, sharing: bool = False) -> None:
             ("an elastic number of workers", component.elastic and not component.auto),
             ("per_node", component.per_node is not None),
             ("an exact number of nodes", component.nodes is not None),
-            ("shares of a GPU", component.fractional or component.gpu_share is not None),
+            ("shares of a GPU", (component.fractional and not shares) or component.gpu_share is not None),
             ("aligned", component.aligned),
         ):
             if here:
@@ -94,6 +94,8 @@ class Board:
             size = shape.gpus // width
             return size if self.fits_with(n, c, size) else 0
         most = shape.available // width if width else self.job.components[c].max_workers or 0
+        if self.job.fractional[c]:
+            most = shape.available * self.job.per_gpu[c]
         low = 0
         while low < most:
             middle = (low + most + 1) // 2
@@ -119,7 +121,10 @@ class Board:
 
     def free_gpus(self, n: int) -> int:
         """GPUs of the node that nothing uses, no sharing assumed."""
-        used = sum(count * width for count, width in zip(self.counts[n], self.job.width, strict=True))
+        used = sum(
+            -(-count // self.job.per_gpu[c]) if self.job.fractional[c] else count * self.job.width[c]
+            for c, count in enumerate(self.counts[n])
+        )
         return self.shape[n].available - used
 
     def finish(self) -> Counts:

@@ -27,7 +27,7 @@ class KaiBinpack(Peer):
 
     def solve(self, problem: Problem, time_limit: float) -> Found:
         """Counts."""
-        refuse(problem)
+        refuse(problem, shares=True)
         board = Board(problem)
         for c in board.order():
             component = board.job.components[c]
