@@ -22,8 +22,10 @@ class SolveParams:
         log: let the solver write its own log to stderr.
         deterministic_work: CP-SAT's deterministic seconds per goal on one thread before all threads are used.
         break_symmetry: order provably equal nodes and domains.
+        merge_classes: treat node classes with the same patterns as one.
         pattern_limit: node classes with more patterns than this are encoded node by node.
         one_by_one_domains: up to so many domains are always counted one by one.
+        most_levels: evenness counts nodes per number of workers up to this number, beyond it uses a closed form.
         most_components_in_sets: equal domains are counted together where at most so many components may lie in them.
     """
 
@@ -33,9 +35,11 @@ class SolveParams:
     log: bool = False
     deterministic_work: float = 4.0
     break_symmetry: bool = True
+    merge_classes: bool = True
     pattern_limit: int = 1500
     one_by_one_domains: int = 12
     most_components_in_sets: int = 5
+    most_levels: int = 256
 
     def with_(self, **changes: Any) -> SolveParams:
         """The same settings with some changed."""

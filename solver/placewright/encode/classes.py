@@ -8,7 +8,7 @@ a cluster of 100,000 GPUs small. Usage: ``Topology(job, needed_levels)``. Modify
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -109,6 +109,20 @@ class Topology:
         for domain in self.domains:
             groups.setdefault(domain.signature(), []).append(domain)
         return list(groups.values())
+
+    def merge(self, same: Mapping[int, int]) -> None:
+        """Put the nodes of class t into class ``same[t]``; within a domain they stay in topological order."""
+        if all(t == to for t, to in same.items()):
+            return
+        place = {node.id: index for index, node in enumerate(self.order)}
+        for domain in self.domains:
+            merged: dict[int, list[Node]] = {}
+            for t, nodes in domain.nodes.items():
+                merged.setdefault(same.get(t, t), []).extend(nodes)
+            if len(merged) < len(domain.nodes):
+                for nodes in merged.values():
+                    nodes.sort(key=lambda node: place[node.id])
+            domain.nodes = merged
 
     def class_sizes(self) -> Counter[int]:
         """How many nodes each class has."""

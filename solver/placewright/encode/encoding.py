@@ -75,21 +75,43 @@ class Encoding:
         if t not in self._patterns:
             try:
                 found = patterns(self.local, self.topology.classes[t], self.exact, self.params.pattern_limit)
-                if self.measured_even and any(max(p[c] for p in found) > 1000 for c in self._even_loose() if found):
+                if self.measured_even and any(self._too_high(found, c) for c in self._even_loose()):
                     raise TooManyPatterns
                 self._patterns[t] = found
             except TooManyPatterns:
                 self._patterns[t] = None
         return self._patterns[t]
 
+    def _merge_classes(self) -> None:
+        """Make node classes one where they have the same patterns and look the same to every rule.
+
+        A node without GPU 3 and one without GPU 7 often hold the same mixes of workers; which GPUs those get is the
+        decoder's business. Fewer node classes make fewer domain classes.
+        """
+        seen: dict[object, int] = {}
+        same: dict[int, int] = {}
+        for t, node_class in enumerate(self.topology.classes):
+            found = self.class_patterns(t)
+            if found is not None:
+                look = (node_class.gpus, node_class.shape.available, node_class.unknown, tuple(found))
+                same[t] = seen.setdefault(look, t)
+        self.topology.merge(same)
+
     def _even_loose(self) -> list[int]:
         return [c for c, component in enumerate(self.job.components) if component.spread == "even" and c not in self.exact]
+
+    def _too_high(self, found: list[Pattern], c: int) -> bool:
+        """Counts too high for a variable per level, and limited, so that the closed form does not hold either."""
+        top = max((pattern[c] for pattern in found), default=0)
+        return top > self.params.most_levels and any(0 < p[c] < (self.job.components[c].max_workers or 0) for p in found)
 
     def _usable(self, t: int) -> bool:
         node_class = self.topology.classes[t]
         return any(len(self.local.counts(node_class, c)) > 1 for c in range(self.job.count))
 
     def _build(self) -> None:
+        if self.params.merge_classes:
+            self._merge_classes()
         groups = self.topology.domain_classes()
         together = not self.per_domain and len(self.topology.domains) > self.params.one_by_one_domains
         for g, domains in enumerate(groups):
@@ -98,7 +120,7 @@ class Encoding:
                 continue
             if not domains[0].known:
                 self._add_single_nodes(domains, usable[0], f"nodes{g}")
-            elif together and len(domains) > 1 and self._sets(usable) is not None:
+            elif together and self._smaller_together(domains, usable):
                 self._add_equal(domains, usable, f"domains{g}")
             else:
                 for d, domain in enumerate(domains):
@@ -142,6 +164,16 @@ class Encoding:
         for c in range(self.job.count):
             area.link(c)
         self.areas.append(area)
+
+    def _smaller_together(self, domains: list[Domain], usable: list[int]) -> bool:
+        """Whether counting the equal domains together takes fewer variables than one by one."""
+        sets = self._sets(usable)
+        if sets is None or len(domains) < 2:
+            return False
+        found = [pattern for t in usable for pattern in self.class_patterns(t) or []]
+        supports = [frozenset(c for c, n in enumerate(pattern) if n) for pattern in found]
+        as_one = sum(1 + sum(support <= members for support in supports) for members in sets)
+        return as_one <= len(domains) * (self.job.count + len(found))
 
     def _sets(self, usable: list[int]) -> list[frozenset[int]] | None:
         """Every set of components that a domain of these classes may host; None where there are too many to count."""
@@ -295,6 +327,8 @@ class Encoding:
         top = max((pattern[c] for cell in cells for pattern in cell.patterns), default=0)
         if not top:
             return 0
+        if top > self.params.most_levels:
+            return self._unlimited_squares(c, cells, workers, top)
         size = sum(cell.size for cell in cells)
         levels = [self.model.new_int_var(0, size, f"even{c}.{id(cells[0])}.{v}") for v in range(1, top + 1)]
         for v, level in enumerate(levels, start=1):
@@ -302,6 +336,41 @@ class Encoding:
             self.model.add(level == able if v == 1 else level <= able)
         self.model.add(sum(levels) == workers)
         return sum((2 * v - 1) * level for v, level in enumerate(levels, start=1))
+
+    def _unlimited_squares(self, c: int, cells: list[Any], workers: Any, most: int) -> Any:
+        """Squares where every hosting node could take all workers: a convex function of how many nodes host any.
+
+        With W workers on H nodes the least sum is r (q+1)^2 + (H-r) q^2, q = W // H, r = W % H. It is convex in H, so
+        its chords bound it exactly at whole numbers. Where W is a variable
+        (elastic, or one cell's part), q and r become variables.
+        """
+        hosting = sum(cell.total(Hosts((c,))) for cell in cells)
+        squares = self.model.new_int_var(0, most * most, f"even{c}.{id(cells[0])}")
+        nodes = min(sum(cell.size for cell in cells), most)
+        if isinstance(workers, int):
+            values = [_least_squares(workers, h) for h in range(1, nodes + 1)]
+            count = self.model.new_int_var(0, nodes, f"even{c}.{id(cells[0])}.nodes")
+            self.add(count <= hosting)
+            for h, (here, after) in enumerate(pairwise(values), start=1):
+                self.model.add(squares >= here + (after - here) * (count - h))
+            if len(values) == 1:
+                self.model.add(squares >= values[0])
+            return squares
+        cap = self.model.new_int_var(0, most, f"even{c}.{id(cells[0])}.each")
+        rest = self.model.new_int_var(0, nodes, f"even{c}.{id(cells[0])}.more")
+        count = self.model.new_int_var(0, nodes, f"even{c}.{id(cells[0])}.nodes")
+        whole = self.model.new_int_var(0, most, f"even{c}.{id(cells[0])}.whole")
+        self.model.add(count == hosting)
+        self.model.add_multiplication_equality(whole, [cap, count])
+        self.model.add(workers == whole + rest)
+        self.model.add(rest <= count)
+        square = self.model.new_int_var(0, most * most, f"even{c}.{id(cells[0])}.square")
+        extra = self.model.new_int_var(0, most * most, f"even{c}.{id(cells[0])}.extra")
+        self.model.add_multiplication_equality(square, [cap, whole])
+        self.model.add_multiplication_equality(extra, [cap, rest])
+        # count nodes of cap each, rest of them with one more: count cap^2 + rest (2 cap + 1).
+        self.model.add(squares == square + 2 * extra + rest)
+        return squares
 
     # Finishing and reading back
 
@@ -388,3 +457,9 @@ def fewest(capacities: list[tuple[int, int]], needed: int) -> int | None:
         if needed <= 0:
             return used
     return None
+
+
+def _least_squares(workers: int, nodes: int) -> int:
+    """The least sum of squares of ``workers`` on exactly ``nodes`` nodes."""
+    each, more = divmod(workers, nodes)
+    return more * (each + 1) ** 2 + (nodes - more) * each**2

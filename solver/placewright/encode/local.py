@@ -22,10 +22,10 @@ class Local:
         self.fits = Fits(job)
         self.follows = [pair for rule in RULES for pair in rule.follows(job)]
         self.exact = frozenset(c for rule in RULES for c in rule.exact(job))
-        self._counts: dict[tuple[NodeClass, int], list[int]] = {}
+        self._counts: dict[tuple[NodeClass, int], Sequence[int]] = {}
         self._apart: dict[bool, list[tuple[int, int]]] = {}
 
-    def counts(self, node_class: NodeClass, c: int) -> list[int]:
+    def counts(self, node_class: NodeClass, c: int) -> Sequence[int]:
         """The numbers of workers of c that may lie on such a node when alone there, ascending, always with 0."""
         key = (node_class, c)
         known = self._counts.get(key)
@@ -33,7 +33,7 @@ class Local:
             known = self._counts[key] = self._count(node_class, c)
         return known
 
-    def _count(self, node_class: NodeClass, c: int) -> list[int]:
+    def _count(self, node_class: NodeClass, c: int) -> Sequence[int]:
         job = self.job
         component = job.components[c]
         if not node_class.may >> c & 1:
@@ -50,8 +50,8 @@ class Local:
         counts: Sequence[int] = range(most + 1)
         for rule in RULES:
             counts = rule.node_counts(job, c, node_class, counts)
-        allowed = list(counts)
-        return allowed if allowed and allowed[0] == 0 else [0, *allowed]
+        # A range stays a range: a CPU-only component may allow millions.
+        return counts if counts and counts[0] == 0 else [0, *counts]
 
     def _most_on_gpus(self, node_class: NodeClass, c: int) -> int:
         job, shape = self.job, node_class.shape

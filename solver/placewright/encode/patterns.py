@@ -9,6 +9,7 @@ dominated patterns are dropped. For the others (*exact* ones) every count is a p
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import overload
 
 from placewright.encode.classes import NodeClass
 from placewright.encode.local import Local
@@ -18,6 +19,25 @@ Pattern = tuple[int, ...]
 
 class TooManyPatterns(Exception):
     """The class has more patterns than are worth a variable each; the caller encodes its nodes one by one."""
+
+
+class Numbers(Sequence[tuple[int, ...]]):
+    """The counts of one component as options; never written out, since there may be millions."""
+
+    def __init__(self, counts: Sequence[int]) -> None:
+        self.counts = counts
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    @overload
+    def __getitem__(self, index: int) -> tuple[int, ...]: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[tuple[int, ...]]: ...
+
+    def __getitem__(self, index: int | slice) -> tuple[int, ...] | Sequence[tuple[int, ...]]:
+        return Numbers(self.counts[index]) if isinstance(index, slice) else (self.counts[index],)
 
 
 def patterns(local: Local, node_class: NodeClass, exact: frozenset[int], limit: int) -> list[Pattern]:
@@ -88,11 +108,11 @@ def patterns(local: Local, node_class: NodeClass, exact: frozenset[int], limit: 
 
 def _choices(
     local: Local, node_class: NodeClass, exact: frozenset[int]
-) -> list[tuple[tuple[int, ...], list[tuple[int, ...]], bool]] | None:
+) -> list[tuple[tuple[int, ...], Sequence[tuple[int, ...]], bool]] | None:
     """What to choose one after the other: colocated sets together, leaders before followers, widest choice last."""
     job = local.job
     together: set[int] = set()
-    choices: list[tuple[tuple[int, ...], list[tuple[int, ...]], bool]] = []
+    choices: list[tuple[tuple[int, ...], Sequence[tuple[int, ...]], bool]] = []
     for item in job.items:
         if len(item.members) > 1:
             together.update(item.members)
@@ -115,6 +135,13 @@ def _choices(
     if any(len(options) > 1 for _, options, _ in choices):
         return sorted(choices, key=lambda choice: max(depth(c) for c in choice[0]))
     return None
+
+
+def _takes_nothing(local: Local, node_class: NodeClass, c: int) -> bool:
+    """Whether workers of c take nothing from the node that could run short, so that only its largest count matters."""
+    job = local.job
+    free_of_cpu = node_class.cpu_units is None or not job.cpu_units[c]
+    return not job.needs_gpu[c] and free_of_cpu and (node_class.memory is None or not job.memory[c])
 
 
 def _colocated(local: Local, node_class: NodeClass, members: Sequence[int]) -> list[tuple[int, ...]]:
