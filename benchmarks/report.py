@@ -314,6 +314,7 @@ def _gap(folder: Path, records: list[Record]) -> str:
         axis.step([at for at, _ in curve], [gap for _, gap in curve], where="post", label=name)
     axis.set(xscale="log", xlabel="seconds since the start", ylabel="gap, % of the value", title="Gap of the slowest goal")
     axis.set_yscale("symlog", linthresh=0.1)
+    axis.set_ylim(bottom=0)
     axis.grid(True, alpha=0.3)
     axis.legend(fontsize=7)
     figure.tight_layout()

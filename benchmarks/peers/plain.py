@@ -166,8 +166,9 @@ class Highs(_Loop):
         for coefficient, variable in terms:
             costs[variable] = coefficient
         self.solver.changeColsCost(self.count, np.arange(self.count, dtype=np.int32), costs)
-        # The limit counts the solver's running time over all calls.
-        self.solver.setOptionValue("time_limit", self.solver.getRunTime() + time_limit)
+        # Versions differ in whether the limit counts earlier calls too: let there be none.
+        self.solver.zeroAllClocks()
+        self.solver.setOptionValue("time_limit", time_limit)
         self.solver.run()
         status = self.solver.getModelStatus()
         if status == highspy.HighsModelStatus.kInfeasible:
