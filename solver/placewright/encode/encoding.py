@@ -22,6 +22,7 @@ from placewright.encode.local import Local
 from placewright.encode.patterns import Pattern, TooManyPatterns, patterns
 from placewright.goals import GOAL_BY_NAME, Goal
 from placewright.job import Job
+from placewright.layout.span import maximal_cliques
 from placewright.params import SolveParams
 from placewright.rules import RULES, Rule
 from placewright_models.cluster import CLUSTER_LEVEL, DOMAIN_LEVEL, NODE_LEVEL
@@ -125,7 +126,6 @@ class Encoding:
             else:
                 for d, domain in enumerate(domains):
                     self._add_domain(domain, usable, f"domain{g}.{d}")
-                self._order(domains)
 
     def _add_single_nodes(self, domains: list[Domain], t: int, name: str) -> None:
         area = SingleNodes(domains, name)
@@ -210,7 +210,8 @@ class Encoding:
         self.model.add(sum(part.number for part in area.parts) <= len(domains))
         self.areas.append(area)
 
-    # Symmetry: only between provably equal nodes and domains, and switchable, so that tests can solve without.
+    # Symmetry: only between provably equal nodes, and switchable, so that tests can solve without. Ordering equal
+    # domains was tried and lost (docs/model.md): the solver finds that symmetry itself.
 
     def _order_nodes(self, cells: list[NodeCell]) -> None:
         """Equal nodes in order of what they hold."""
@@ -219,21 +220,6 @@ class Encoding:
             loads = [sum(w * x for w, x in zip(weights, cell.variables.x, strict=True)) for cell in cells]
             for first, second in pairwise(loads):
                 self.model.add(first >= second)
-
-    def _order(self, domains: list[Domain]) -> None:
-        """Equal domains in order of how many nodes host something, weighted by component."""
-        areas = self.areas[-len(domains) :]
-        if not self.params.break_symmetry or len(domains) < 2:
-            return
-        loads = []
-        for area in areas:
-            load: Any = 0
-            for cell in area.cells:
-                for c in range(self.job.count):
-                    load = load + (self.job.count - c) * cell.total(Hosts((c,)))
-            loads.append(load)
-        for first, second in pairwise(loads):
-            self.model.add(first >= second)
 
     # What rules and goals ask
 
@@ -386,6 +372,7 @@ class Encoding:
                 self.model.add(sum(cell.least(c) for cell in self.cells) <= self.placed[c])
         for c in range(self.job.count):
             self._bound(c)
+        self._bound_together()
 
     def _bound(self, c: int) -> None:
         """Fewest nodes and fewest domains that can hold the component alone, largest first (knapsack bounds)."""
@@ -397,16 +384,49 @@ class Encoding:
         for area in self.areas:
             for domains, capacity in self._capacities(area, c):
                 per_domain.append((capacity, domains))
-            for cell in area.cells:
-                most = self.local.counts(cell.node_class, c)[-1]
-                if not any(part.members is not None for part in area.parts) or cell in area.parts[-1].cells:
-                    per_node.append((most, cell.size))
+        for cell in self._cells_once():
+            per_node.append((self.local.counts(cell.node_class, c)[-1], cell.size))
         nodes = fewest(per_node, least)
         if nodes is not None and nodes > 1:
-            self.model.add(self.total(Hosts((c,))) >= nodes)
+            self.add(self.total(Hosts((c,))) >= nodes)
         domains_needed = fewest(per_domain, least)
         if domains_needed is not None and domains_needed > 1:
-            self.model.add(sum(area.hosting((c,)) for area in self.areas) >= domains_needed)
+            self.add(sum(area.hosting((c,)) for area in self.areas) >= domains_needed)
+
+    def _bound_together(self) -> None:
+        """Components that may not share GPUs need so many in all: fewest nodes, and fewest domains, that hold them."""
+        job = self.job
+        per_node = [(cell.node_class.shape.available, cell.size) for cell in self._cells_once()]
+        per_domain = [
+            (
+                sum(self.topology.classes[t].shape.available * len(n) for t, n in area.domains[0].nodes.items()),
+                len(area.domains),
+            )
+            for area in self.areas
+        ]
+        for clique in maximal_cliques(tuple(range(len(job.items))), job.conflicts):
+            if len(clique) < 2:
+                continue
+            members = tuple(sorted(c for i in clique for c in job.items[i].members))
+            needed = sum(max(self._gpus_needed(c) for c in job.items[i].members) for i in clique)
+            nodes = fewest(per_node, needed)
+            if nodes is not None and nodes > 1:
+                self.add(self.total(Hosts(members)) >= nodes)
+            domains = fewest(per_domain, needed)
+            if domains is not None and domains > 1 and "domain_capacity" in self.objectives:
+                # The goal made the Booleans for "hosts anything" already, so this bound costs one constraint.
+                everything = tuple(range(job.count))
+                self.add(sum(area.hosting(everything) for area in self.areas) >= domains)
+                self.add(self.objectives["domain_capacity"] >= needed)
+
+    def _gpus_needed(self, c: int) -> int:
+        workers = self.job.components[c].min_workers or 0
+        return -(-workers // self.job.per_gpu[c]) if self.job.fractional[c] else workers * self.job.width[c]
+
+    def _cells_once(self) -> Iterator[Cell]:
+        """Cells that stand for all nodes once: of equal domains, those of the largest set of components."""
+        for area in self.areas:
+            yield from area.parts[-1].cells if isinstance(area, EqualDomains) else area.cells
 
     def _capacities(self, area: Area, c: int) -> list[tuple[int, int]]:
         """(number of domains, most workers of c that one of them holds alone)."""
