@@ -40,6 +40,8 @@ class _Loop(Peer):
             if best is None:
                 raise NothingFound("no solution within the time limit")
             value = sum(coefficient * best[variable] for coefficient, variable in terms)
+            if state == "feasible" and terms and bound >= value:
+                state = "optimal"
             if name:
                 found.bounds[name] = constant + (value if state == "optimal" else min(bound, value))
             if state != "optimal":
@@ -148,14 +150,33 @@ class Highs(_Loop):
         lp.a_matrix_.index_ = np.array(index, dtype=np.int32)
         lp.a_matrix_.value_ = np.array(value, dtype=float)
         lp.integrality_ = [highspy.HighsVarType.kInteger] * self.count
+        self.model: Any = model
+        self.held: list[tuple[Terms, int]] = []
+        self.start: list[float] | None = None
+
+    def _solver(self, time_limit: float) -> Any:
+        """A new solver for each goal: versions differ in whether a time limit counts earlier runs too."""
+        import highspy
+        import numpy as np
+
         make: Any = highspy.Highs
-        self.solver = make()
-        self.solver.silent()
-        self.solver.setOptionValue("threads", THREADS)
-        self.solver.setOptionValue("random_seed", 1)
-        self.solver.setOptionValue("mip_rel_gap", 0.0)
-        self.solver.setOptionValue("mip_abs_gap", 0.999)
-        self.solver.passModel(model)
+        solver = make()
+        solver.silent()
+        solver.setOptionValue("threads", THREADS)
+        solver.setOptionValue("random_seed", 1)
+        solver.setOptionValue("mip_rel_gap", 0.0)
+        solver.setOptionValue("mip_abs_gap", 0.999)
+        solver.setOptionValue("time_limit", time_limit)
+        solver.passModel(self.model)
+        for terms, value in self.held:
+            indices = np.array([variable for _, variable in terms], dtype=np.int32)
+            costs = np.array([float(coefficient) for coefficient, _ in terms])
+            solver.addRow(-highspy.kHighsInf, float(value), len(terms), indices, costs)
+        if self.start is not None:
+            solution = highspy.HighsSolution()
+            solution.col_value = self.start
+            solver.setSolution(solution)
+        return solver
 
     def minimise(self, terms: Terms, time_limit: float) -> tuple[str, list[int] | None, int]:
         """One call."""
@@ -165,18 +186,16 @@ class Highs(_Loop):
         costs = np.zeros(self.count)
         for coefficient, variable in terms:
             costs[variable] = coefficient
-        self.solver.changeColsCost(self.count, np.arange(self.count, dtype=np.int32), costs)
-        # Versions differ in whether the limit counts earlier calls too: let there be none.
-        self.solver.zeroAllClocks()
-        self.solver.setOptionValue("time_limit", time_limit)
-        self.solver.run()
-        status = self.solver.getModelStatus()
+        self.model.lp_.col_cost_ = costs
+        solver = self._solver(time_limit)
+        solver.run()
+        status = solver.getModelStatus()
         if status == highspy.HighsModelStatus.kInfeasible:
             return "infeasible", None, 0
-        info = self.solver.getInfo()
+        info = solver.getInfo()
         if info.primal_solution_status != 2:
             return "unknown", None, 0
-        values = [round(value) for value in self.solver.getSolution().col_value]
+        values = [round(value) for value in solver.getSolution().col_value]
         if status == highspy.HighsModelStatus.kOptimal:
             return "optimal", values, 0
         bound = info.mip_dual_bound
@@ -184,13 +203,6 @@ class Highs(_Loop):
 
     def hold(self, terms: Terms, value: int, best: Sequence[int]) -> None:
         """A row, and the solution as start."""
-        import highspy
-        import numpy as np
-
         if terms:
-            indices = np.array([variable for _, variable in terms], dtype=np.int32)
-            costs = np.array([float(coefficient) for coefficient, _ in terms])
-            self.solver.addRow(-highspy.kHighsInf, float(value), len(terms), indices, costs)
-        solution = highspy.HighsSolution()
-        solution.col_value = [float(at) for at in best]
-        self.solver.setSolution(solution)
+            self.held.append((terms, value))
+        self.start = [float(at) for at in best]
