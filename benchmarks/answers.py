@@ -34,6 +34,9 @@ def assemble(problem: Problem, workers: Workers, status: str, bounds: Mapping[st
     facts = Facts(problem, workers)
     bounds = bounds or {}
     goals = tuple(GoalValue(name, GOAL_BY_NAME[name].measure(facts), bounds.get(name)) for name in problem.goals)
+    if status == "feasible" and all(goal.proved for goal in goals):
+        # A model's helper variable may lie above what the placement really comes to.
+        status = "optimal"
     return _plan(problem, workers, status, goals)
 
 
