@@ -137,7 +137,7 @@ class TestSomebodyElse:
         outcomes = []
         try:
             assert job.stdout is not None and job.stdout.readline() == "up\n"
-            for _ in range(12):
+            for _ in range(8):
                 try:
                     with apply(make_plan(NODES, workers), timeout=30) as applied:
                         assert found(applied) == planned(workers)
