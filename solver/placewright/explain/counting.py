@@ -229,7 +229,8 @@ class Counting:
             sentence += f"; a group of {k * component.gpus_per_worker} GPUs is wider than a node and takes whole nodes"
             sizes = {node.gpus for node, t in self.nodes if node.gpus and self.problem.admits(component, node)}
             if not any(self.job.nodes_per_group(c, size) for size in sizes):
-                sentence += f", but it is no multiple of the GPUs of any node it may use ({listed([str(n) for n in sorted(sizes)])})"
+                shown = listed([str(size) for size in sorted(sizes)])
+                sentence += f", but it is no multiple of the GPUs of any node it may use ({shown})"
             if group.within == DOMAIN_LEVEL and not any(node.nvlink_domain for node, _ in self.nodes):
                 sentence += ", and no node has domain information"
         return Room(sentence, "groups", needed, total, possible)
