@@ -56,7 +56,7 @@ class Search:
         self.solve_time = 0.0
         self.best: Any = None
         self.parallel = False
-        self.proved_infeasible = False
+        self.impossible = False
 
     @property
     def time_left(self) -> float:
@@ -79,7 +79,16 @@ class Search:
             raise RuntimeError(f"the model is invalid, please report it: {self.model.validate()}")
         if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             self.best = solver
+        elif status == cp_model.INFEASIBLE and self.best is None:
+            self.impossible = True
         return status, solver
+
+    def settle(self) -> None:
+        """Any solution, or the proof that there is none."""
+        status, _ = self.run(1, self.params.deterministic_work)
+        if status == cp_model.UNKNOWN and self.time_left > 0.02:
+            self.parallel = True
+            self.run(self.params.workers)
 
     def hint(self) -> None:
         """Start the next goal from the best solution."""
@@ -100,11 +109,16 @@ class Search:
             bound = _bound(solver)
             if status == cp_model.FEASIBLE:
                 self.hint()
+            before = self.best
             status, solver = self.run(self.params.workers)
+            if before is not None and self.best.value(expression) > before.value(expression):
+                self.best = before
             if status not in (cp_model.OPTIMAL, cp_model.INFEASIBLE):
                 return False, max(bound, _bound(solver))
         if status == cp_model.INFEASIBLE:
-            return True, 0
+            if not self.impossible:
+                raise RuntimeError(f"goal {name} made the model infeasible, please report it")
+            return False, 0
         return status == cp_model.OPTIMAL, _bound(solver)
 
 
@@ -119,26 +133,27 @@ def solve(encoding: Encoding, params: SolveParams, progress: Progress | None = N
     search = Search(encoding, params, progress)
     outcome = Outcome("optimal")
     objectives = list(encoding.objectives.items())
-    if not _first_solution(search, objectives):
-        outcome.status = "infeasible" if search.proved_infeasible else "unknown"
-        outcome.solve_time = search.solve_time
-        return outcome
+    if all(isinstance(expression, int) for _, expression in objectives):
+        # Nothing to minimise: any solution will do.
+        search.settle()
     for name, expression in objectives:
         if isinstance(expression, int):
             outcome.bounds[name] = outcome.values[name] = expression
             continue
+        if search.impossible:
+            break
         if search.time_left <= 0.02:
             outcome.status = "feasible"
             break
-        value = search.value(expression)
-        known = max(encoding.lower_bounds.get(name, 0), 0)
-        if value <= known:
-            proved, bound = True, value
+        if search.best is not None and search.value(expression) <= 0:
+            # No goal is ever below zero.
+            proved, bound = True, 0
         else:
             search.hint()
             proved, bound = search.goal(name, expression)
-            value = search.value(expression)
-            bound = max(bound, known)
+            if search.best is None:
+                break
+        value = search.value(expression)
         outcome.values[name] = value
         outcome.bounds[name] = min(bound, value)
         if progress is not None:
@@ -149,21 +164,15 @@ def solve(encoding: Encoding, params: SolveParams, progress: Progress | None = N
         if not proved:
             outcome.status = "feasible"
             break
+    if search.best is None:
+        outcome.status = "infeasible" if search.impossible else "unknown"
+        outcome.solve_time = search.solve_time
+        return outcome
     if outcome.status == "optimal" and search.parallel:
         _make_canonical(search)
     outcome.value = search.value
     outcome.solve_time = search.solve_time
     return outcome
-
-
-def _first_solution(search: Search, objectives: list[tuple[str, Any]]) -> bool:
-    """Any solution, so that every later goal starts from one; the first goal's search serves where there is one."""
-    status, _ = search.run(1, search.params.deterministic_work)
-    if status == cp_model.UNKNOWN and search.time_left > 0.02:
-        search.parallel = True
-        status, _ = search.run(search.params.workers)
-    search.proved_infeasible = status == cp_model.INFEASIBLE
-    return search.best is not None
 
 
 def _make_canonical(search: Search) -> None:

@@ -7,11 +7,32 @@ memory are here since every pattern needs them. Modify this file only when a nod
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from placewright.encode.classes import NodeClass
 from placewright.job import Job
 from placewright.layout.fits import Fits
+from placewright.layout.span import cotree, has_prime, maximal_cliques
 from placewright.rules import RULES
+
+
+class Resource(NamedTuple):
+    """A capacity of a node: GPUs for ``items`` that exclude each other, or a weighted sum of workers."""
+
+    capacity: int
+    items: tuple[int, ...] = ()
+    weights: tuple[int, ...] = ()
+
+    def used(self, job: Job, members: Sequence[int], numbers: Sequence[int]) -> int:
+        """How much these numbers of workers of ``members`` (one component, or one colocated set) take."""
+        if self.weights:
+            return sum(self.weights[c] * number for c, number in zip(members, numbers, strict=True))
+        c, number = members[0], numbers[0]
+        if not number or job.item_of.get(c) not in self.items:
+            return 0
+        sizes = [number * job.width[c] for c, number in zip(members, numbers, strict=True) if not job.fractional[c]]
+        # Shares alone: the fewest GPUs, under which every member of a colocated set fits (layout/shape.py).
+        return sizes[0] if sizes else max(-(-n // job.per_gpu[c]) for c, n in zip(members, numbers, strict=True))
 
 
 class Local:
@@ -76,6 +97,33 @@ class Local:
             known = [pair for rule in RULES for pair in rule.apart(self.job, node_class)]
             self._apart[node_class.no_domain] = known
         return known
+
+    def resources(self, node_class: NodeClass) -> list[Resource]:
+        """What can be counted on a node of the class: GPUs per set of components that exclude each other, CPU, memory.
+
+        Necessary always; sufficient where ``countable`` says so.
+        """
+        job = self.job
+        found = [
+            Resource(node_class.shape.available, items=clique)
+            for clique in maximal_cliques(tuple(range(len(job.items))), job.conflicts)
+        ]
+        if node_class.cpu_units is not None:
+            found.append(Resource(node_class.cpu_units, weights=tuple(job.cpu_units)))
+        if node_class.memory is not None:
+            found.append(Resource(node_class.memory, weights=tuple(job.memory)))
+        return found
+
+    def countable(self, node_class: NodeClass) -> bool:
+        """Whether GPU layouts on such a node follow from counting alone (see layout/span.py)."""
+        job = self.job
+        here = [i for i, item in enumerate(job.items) if any(node_class.may >> c & 1 for c in item.members)]
+        if not here or has_prime(cotree(tuple(here), job.conflicts)):
+            return not here
+        items = [job.items[i] for i in here]
+        if any(job.share_coupled[i] or job.self_coupled[i] for i in here) or any(item.aligned > 1 for item in items):
+            return False
+        return len(node_class.shape.runs) <= 1 or not any(item.width > 1 for item in items)
 
     def resources_fit(self, node_class: NodeClass, counts: Sequence[int]) -> bool:
         """CPU and memory of everything on the node (H6)."""

@@ -9,7 +9,7 @@ dominated patterns are dropped. For the others (*exact* ones) every count is a p
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import overload
+from typing import NamedTuple, overload
 
 from placewright.encode.classes import NodeClass
 from placewright.encode.local import Local
@@ -50,73 +50,125 @@ def patterns(local: Local, node_class: NodeClass, exact: frozenset[int], limit: 
     Raises:
         TooManyPatterns: if there are more than ``limit``, or finding them takes too long.
     """
-    job = local.job
-    leaders = dict(local.follows)
     choices = _choices(local, node_class, exact)
     if choices is None:
         return []
-    apart = local.apart(node_class)
-    counts = [0] * job.count
-    position = {c: level for level, (members, _, _) in enumerate(choices) for c in members}
-    found: dict[tuple[int, ...], list[Pattern]] = {}
-    steps = 0
-    shape = node_class.shape
-
-    def follows(level: int) -> bool:
-        """A follower is there exactly where its leader is; checked as soon as both are chosen."""
-        return all(
-            (counts[c] > 0) == (counts[leader] > 0)
-            for c, leader in leaders.items()
-            if max(position[c], position[leader]) == level
-        )
-
-    def acceptable() -> bool:
-        if any(counts[a] and counts[b] for a, b in apart):
-            return False
-        return local.resources_fit(node_class, counts) and local.fits(shape, counts)
-
-    def visit(level: int) -> None:
-        nonlocal steps
-        steps += 1
-        if steps > 40 * limit:
-            raise TooManyPatterns
-        if level == len(choices):
-            if any(counts):
-                _keep(found, counts, exact)
-                if len(found) > limit:
-                    raise TooManyPatterns
-            return
-        members, options, loose = choices[level]
-        first_fit = False
-        for option in reversed(options):
-            for c, number in zip(members, option, strict=True):
-                counts[c] = number
-            if follows(level) and (not any(option) or acceptable()):
-                # The last loose component only ever needs its largest count, or none.
-                if not (loose and level == len(choices) - 1 and first_fit and any(option)):
-                    visit(level + 1)
-                first_fit = first_fit or any(option)
-        for c in members:
-            counts[c] = 0
-
-    visit(0)
-    result = [pattern for group in found.values() for pattern in _undominated(group, exact)]
+    found = _Enumeration(local, node_class, exact, limit, choices).run()
+    result = [pattern for group in found.values() for pattern in _undominated(group)]
     if len(result) > limit:
         raise TooManyPatterns
     return sorted(result, reverse=True)
 
 
-def _choices(
-    local: Local, node_class: NodeClass, exact: frozenset[int]
-) -> list[tuple[tuple[int, ...], Sequence[tuple[int, ...]], bool]] | None:
+class _Enumeration:
+    """Goes through the choices one after the other, keeping what is left of every countable resource."""
+
+    def __init__(
+        self, local: Local, node_class: NodeClass, exact: frozenset[int], limit: int, choices: list[Choice]
+    ) -> None:
+        self.local = local
+        self.node_class = node_class
+        self.exact = exact
+        self.limit = limit
+        self.choices = choices
+        self.counts = [0] * local.job.count
+        self.found: dict[tuple[int, ...], list[Pattern]] = {}
+        self.steps = 0
+        resources = local.resources(node_class)
+        self.left = [resource.capacity for resource in resources]
+        # Resources decide alone where they are exact; else a layout is searched for what they let through.
+        self.search = not local.countable(node_class)
+        self.usage = [
+            [[resource.used(local.job, choice.members, option) for resource in resources] for option in choice.listed()]
+            for choice in choices
+        ]
+        position = {c: level for level, choice in enumerate(choices) for c in choice.members}
+        self.follows: list[list[tuple[int, int]]] = [[] for _ in choices]
+        for follower, leader in local.follows:
+            self.follows[max(position[follower], position[leader])].append((follower, leader))
+        self.apart: list[list[tuple[int, int]]] = [[] for _ in choices]
+        for pair in local.apart(node_class):
+            self.apart[max(position[pair[0]], position[pair[1]])].append(pair)
+
+    def run(self) -> dict[tuple[int, ...], list[Pattern]]:
+        self._visit(0)
+        return self.found
+
+    def _visit(self, level: int) -> None:
+        self.steps += 1
+        if self.steps > 40 * self.limit:
+            raise TooManyPatterns
+        counts, left = self.counts, self.left
+        if level == len(self.choices):
+            if any(counts):
+                self._keep()
+            return
+        choice = self.choices[level]
+        last = choice.loose and level == len(self.choices) - 1
+        usage = self.usage[level]
+        for index in range(len(choice.options) - 1, -1, -1):
+            option = choice.options[index]
+            for c, number in zip(choice.members, option, strict=True):
+                counts[c] = number
+            if any((counts[f] > 0) != (counts[leader] > 0) for f, leader in self.follows[level]):
+                continue
+            if index == 0:
+                # The first option is always "none of them".
+                self._visit(level + 1)
+                continue
+            if any(counts[a] and counts[b] for a, b in self.apart[level]):
+                continue
+            used = usage[index]
+            if any(amount > rest for amount, rest in zip(used, left, strict=True)):
+                continue
+            if self.search and not self.local.fits(self.node_class.shape, counts):
+                continue
+            for r, amount in enumerate(used):
+                left[r] -= amount
+            self._visit(level + 1)
+            for r, amount in enumerate(used):
+                left[r] += amount
+            if last:
+                # The last loose component only ever needs its largest count, or none.
+                for c in choice.members:
+                    counts[c] = 0
+                if not any((counts[f] > 0) != (counts[leader] > 0) for f, leader in self.follows[level]):
+                    self._visit(level + 1)
+                break
+        for c in choice.members:
+            counts[c] = 0
+
+    def _keep(self) -> None:
+        """File the pattern under who is there and the exact counts."""
+        key = tuple(n if c in self.exact else min(n, 1) for c, n in enumerate(self.counts))
+        self.found.setdefault(key, []).append(tuple(self.counts))
+        if len(self.found) > self.limit:
+            raise TooManyPatterns
+
+
+class Choice(NamedTuple):
+    """Members chosen together, the counts they may have (none first), and whether only large counts matter."""
+
+    members: tuple[int, ...]
+    options: Sequence[tuple[int, ...]]
+    loose: bool
+
+    def listed(self) -> Sequence[tuple[int, ...]]:
+        """The options, refused where there are too many to write down."""
+        if len(self.options) > 100_000:
+            raise TooManyPatterns
+        return self.options
+
+
+def _choices(local: Local, node_class: NodeClass, exact: frozenset[int]) -> list[Choice] | None:
     """What to choose one after the other: colocated sets together, leaders before followers, widest choice last."""
     job = local.job
     together: set[int] = set()
-    choices: list[tuple[tuple[int, ...], Sequence[tuple[int, ...]], bool]] = []
+    choices: list[Choice] = []
     for item in job.items:
         if len(item.members) > 1:
             together.update(item.members)
-            choices.append((item.members, _colocated(local, node_class, item.members), False))
+            choices.append(Choice(item.members, _colocated(local, node_class, item.members), False))
     singles = [c for c in range(job.count) if c not in together]
     leaders = dict(local.follows)
 
@@ -130,10 +182,13 @@ def _choices(
         return (depth(c), c not in exact, len(local.counts(node_class, c)), c)
 
     for c in sorted(singles, key=order):
-        options: list[tuple[int, ...]] = [(n,) for n in local.counts(node_class, c)]
-        choices.append(((c,), options, c not in exact and c not in leaders))
-    if any(len(options) > 1 for _, options, _ in choices):
-        return sorted(choices, key=lambda choice: max(depth(c) for c in choice[0]))
+        loose = c not in exact and c not in leaders
+        counts = local.counts(node_class, c)
+        if loose and len(counts) > 2 and _takes_nothing(local, node_class, c):
+            counts = (0, counts[-1])
+        choices.append(Choice((c,), Numbers(counts), loose))
+    if any(len(choice.options) > 1 for choice in choices):
+        return sorted(choices, key=lambda choice: max(depth(c) for c in choice.members))
     return None
 
 
@@ -168,13 +223,7 @@ def _colocated(local: Local, node_class: NodeClass, members: Sequence[int]) -> l
     return sorted(options)
 
 
-def _keep(found: dict[tuple[int, ...], list[Pattern]], counts: Sequence[int], exact: frozenset[int]) -> None:
-    """File the pattern under who is there and the exact counts."""
-    key = tuple(n if c in exact else min(n, 1) for c, n in enumerate(counts))
-    found.setdefault(key, []).append(tuple(counts))
-
-
-def _undominated(group: list[Pattern], exact: frozenset[int]) -> list[Pattern]:
+def _undominated(group: list[Pattern]) -> list[Pattern]:
     """Drop patterns that another of the same group covers in every loose component."""
     best: list[Pattern] = []
     for pattern in sorted(set(group), reverse=True):
