@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import cached_property
 
 from placewright_models.quantities import natural_key, units_of
 from placewright_models.ranges import Range, available_runs
@@ -96,7 +97,7 @@ class Node:
         return UNKNOWN_RANK if self.topo_rank is None else self.topo_rank
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Cluster:
     """Nodes in discovery order, and the declared levels above the NVLink domain, widest first."""
 
@@ -130,7 +131,11 @@ class Cluster:
 
         Nodes within a unit go by topology rank, then id. The order does not depend on the order of ``nodes``.
         """
-        return topological_order(self.nodes, (*self.levels, DOMAIN_LEVEL))
+        return list(self._topological)
+
+    @cached_property
+    def _topological(self) -> tuple[Node, ...]:
+        return tuple(topological_order(self.nodes, (*self.levels, DOMAIN_LEVEL)))
 
 
 def topological_order(nodes: Sequence[Node], levels: Sequence[str]) -> list[Node]:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from placewright.job import Job
 from placewright.layout.shape import Shape
-from placewright_models.cluster import DOMAIN_LEVEL, Node, topological_order
+from placewright_models.cluster import DOMAIN_LEVEL, Node
 
 
 class NodeClass(NamedTuple):
@@ -72,7 +72,7 @@ class Topology:
         """``levels``: the levels above the NVLink domain that some rule or goal looks at."""
         self.job = job
         cluster = job.problem.cluster
-        self.order = topological_order(cluster.nodes, (*cluster.levels, DOMAIN_LEVEL))
+        self.order = cluster.topological_order()
         self.levels = tuple(level for level in cluster.levels if level in levels)
         demand = _Demand(job)
         found: dict[NodeClass, int] = {}
