@@ -383,3 +383,27 @@ def test_colocated_members_have_equal_gpus() -> None:
     components = {"actor": w(1), "rollout": w(4), "train": w(1)}
     found = arranged({"actor": 4, "rollout": 1, "train": 3}, components, colocate=[["actor", "rollout"]])
     assert found == {"train": ((0, 2),), "actor": ((3, 6),), "rollout": ((3, 6),)}
+
+
+@pytest.mark.parametrize(
+    ("train", "rollout", "reward", "want"),
+    [
+        (8, 8, 8, True),
+        (8, 8, 9, False),
+        (9, 8, 8, False),
+        (12, 6, 6, True),
+        (12, 6, 7, False),
+        (10, 7, 7, True),
+        (9, 7, 10, True),
+    ],
+)
+def test_three_kinds_of_shares_on_eight_gpus(train: int, rollout: int, reward: int, want: bool) -> None:
+    """0.33 + 0.56 + 0.11 is one GPU exactly; a search over all splits of these took hours, so it may give up to a solver."""
+    components = {"train": w(0.33), "rollout": w(0.56), "reward": w(0.11)}
+    job, shape = job_of(components, 8, share_gpus=[list(components)])
+    order = {"train": train, "rollout": rollout, "reward": reward}
+    counts = [order[component.name] for component in job.components]
+    assert Fits(job)(shape, counts) == want
+    if want:
+        made = Arrange(job)(shape, tuple(counts))
+        assert [len(made.workers[c]) for c in range(3)] == counts

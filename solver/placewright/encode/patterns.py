@@ -60,6 +60,10 @@ def patterns(local: Local, node_class: NodeClass, exact: frozenset[int], limit: 
     return sorted(result, reverse=True)
 
 
+_MOST_HARD = 100
+"""Searches for a layout that may be given up per class, each followed by a solver call."""
+
+
 class _Enumeration:
     """Goes through the choices one after the other, keeping what is left of every countable resource."""
 
@@ -74,6 +78,7 @@ class _Enumeration:
         self.counts = [0] * local.job.count
         self.found: dict[tuple[int, ...], list[Pattern]] = {}
         self.steps = 0
+        self.hard = 0
         resources = local.resources(node_class)
         self.left = [resource.capacity for resource in resources]
         # Resources decide alone where they are exact; else a layout is searched for what they let through.
@@ -93,6 +98,16 @@ class _Enumeration:
     def run(self) -> dict[tuple[int, ...], list[Pattern]]:
         self._visit(0)
         return self.found
+
+    def _fits(self) -> bool:
+        """Whether the counts chosen so far have a layout; gives up where too many searches were too hard."""
+        fits = self.local.fits
+        before = fits.hard
+        answer = fits(self.node_class.shape, self.counts)
+        self.hard += fits.hard - before
+        if self.hard > _MOST_HARD:
+            raise TooManyPatterns
+        return answer
 
     def _visit(self, level: int) -> None:
         self.steps += 1
@@ -121,7 +136,7 @@ class _Enumeration:
             used = usage[index]
             if any(amount > rest for amount, rest in zip(used, left, strict=True)):
                 continue
-            if self.search and not self.local.fits(self.node_class.shape, counts):
+            if self.search and not self._fits():
                 continue
             for r, amount in enumerate(used):
                 left[r] -= amount

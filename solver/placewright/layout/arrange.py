@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from placewright.job import Job
-from placewright.layout.intervals import lengths_by_total, search, split_shares
+from placewright.layout.intervals import Effort, TooHard, lengths_by_total, search, split_shares
 from placewright.layout.shape import Piece, Shape, demand
 from placewright_models.ranges import Range, ranges_of
 
@@ -65,7 +65,10 @@ class Arrange:
             alone = all(job.conflicts[a] >> b & 1 for a in items for b in items if a != b)
             if alone and plain:
                 return self._side_by_side(shape, counts, pieces)
-            return self._by_intervals(shape, counts, pieces)
+            try:
+                return self._by_intervals(shape, counts, pieces)
+            except TooHard:
+                return self._by_model(shape, counts, pieces)
         if plain and len(pieces) == 1:
             return self._single_on_runs(shape, counts, pieces[0])
         return self._by_model(shape, counts, pieces)
@@ -87,11 +90,12 @@ class Arrange:
     def _by_intervals(
         self, shape: Shape, counts: tuple[int, ...], pieces: list[Piece]
     ) -> tuple[dict[int, list[int]], dict[int, dict[int, int]]] | None:
-        for lengths in lengths_by_total(pieces):
-            if search(self.job, shape, counts, pieces, lengths, 0) is None:
+        effort = Effort()
+        for lengths in lengths_by_total(pieces, shape.available):
+            if search(self.job, shape, counts, pieces, lengths, 0, effort) is None:
                 continue
             for used in range(min(shape.available, sum(lengths)), -1, -1):
-                found = search(self.job, shape, counts, pieces, lengths, used)
+                found = search(self.job, shape, counts, pieces, lengths, used, effort)
                 if found is not None:
                     placed, split = found
                     return {i: list(range(s, s + n)) for i, (s, n) in placed.items()}, split

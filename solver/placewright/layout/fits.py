@@ -11,16 +11,25 @@ from functools import lru_cache
 
 from placewright.job import Job
 from placewright.layout.gpu_model import decide
-from placewright.layout.intervals import lengths_by_total, search
+from placewright.layout.intervals import Effort, TooHard, lengths_by_total, search
 from placewright.layout.shape import Piece, Shape, demand
 from placewright.layout.span import cotree, least_span
+from placewright_models.quantities import UNITS
+
+_STEPS = 2_000
+"""Steps of one interval search; a solver call takes about as long."""
 
 
 class Fits:
-    """Remembers which counts fit which node shapes; one instance per job."""
+    """Remembers which counts fit which node shapes; one instance per job.
+
+    Attributes:
+        hard: how many searches were given up, so that a caller with many of them can choose another way.
+    """
 
     def __init__(self, job: Job) -> None:
         self.job = job
+        self.hard = 0
         self._known: dict[tuple[Shape, tuple[int, ...]], bool] = {}
 
     def __call__(self, shape: Shape, counts: Sequence[int]) -> bool:
@@ -45,6 +54,8 @@ class Fits:
             return False
         watched = any(job.share_coupled[piece.item] or job.self_coupled[piece.item] for piece in pieces)
         aligned = any(job.items[piece.item].aligned > 1 for piece in pieces)
+        if watched and _units(job, pieces, counts) > shape.available * UNITS:
+            return False
         if len(shape.runs) == 1:
             if exact and not watched and not aligned:
                 return True
@@ -61,9 +72,24 @@ class Fits:
         return decide(job, shape, counts, present)
 
     def _by_intervals(self, shape: Shape, counts: Sequence[int], pieces: Sequence[Piece]) -> bool:
-        return any(
-            search(self.job, shape, counts, pieces, lengths, 0) is not None for lengths in lengths_by_total(pieces)
-        )
+        effort = Effort(_STEPS)
+        try:
+            return any(
+                search(self.job, shape, counts, pieces, lengths, 0, effort) is not None
+                for lengths in lengths_by_total(pieces, shape.available)
+            )
+        except TooHard:
+            self.hard += 1
+            return decide(self.job, shape, counts, [piece.item for piece in pieces])
+
+
+def _units(job: Job, pieces: Sequence[Piece], counts: Sequence[int]) -> int:
+    """Units that all shares on the node take together; each GPU has room for one whole."""
+    total = 0
+    for item in (job.items[piece.item] for piece in pieces):
+        total += sum(counts[c] * job.width[c] * (job.share[c] or 0) for c in item.whole)
+        total += sum(counts[c] * (job.share[c] or 0) for c in item.fractional)
+    return total
 
 
 @lru_cache(maxsize=65_536)

@@ -20,14 +20,35 @@ Split = dict[int, dict[int, int]]
 """Fractional component -> GPU -> workers there."""
 
 
-def lengths_by_total(pieces: Sequence[Piece]) -> Iterator[tuple[int, ...]]:
-    """All choices of item lengths, fewest GPUs for shares first (H5 comes before H7)."""
-    choices = [range(piece.least, piece.most + 1) for piece in pieces]
+class TooHard(Exception):
+    """The search took more steps than it was given; the GPU model decides instead."""
+
+
+class Effort:
+    """A number of steps that one question may take, counted so that the answer never depends on the clock."""
+
+    def __init__(self, steps: int = 20_000) -> None:
+        self.left = steps
+
+    def spend(self) -> None:
+        """One step.
+
+        Raises:
+            TooHard: if none is left.
+        """
+        self.left -= 1
+        if self.left < 0:
+            raise TooHard
+
+
+def lengths_by_total(pieces: Sequence[Piece], room: int) -> Iterator[tuple[int, ...]]:
+    """All choices of item lengths of at most ``room`` GPUs, fewest GPUs for shares first (H5 comes before H7)."""
+    choices = [range(piece.least, min(piece.most, room) + 1) for piece in pieces]
     yield from sorted(product(*choices), key=lambda lengths: (sum(lengths), lengths))
 
 
 def split_shares(
-    job: Job, counts: Sequence[int], where: Mapping[int, Sequence[int]], gpus: Sequence[int]
+    job: Job, counts: Sequence[int], where: Mapping[int, Sequence[int]], gpus: Sequence[int], effort: Effort | None = None
 ) -> Split | None:
     """Deal fractional workers to the GPUs of their items so that no GPU passes one; None where that is impossible.
 
@@ -63,6 +84,8 @@ def split_shares(
             later = sum(1 for spot in spots_of[c] if spot > g)
             most = min(job.per_gpu[c], room // units, left[c] - later)
             for number in range(most, 0, -1):
+                if effort is not None:
+                    effort.spend()
                 left[c] -= number
                 answer[c][g] = number
                 if left[c] <= later * job.per_gpu[c] and deal(index + 1, room - number * units):
@@ -77,9 +100,19 @@ def split_shares(
 
 
 def search(
-    job: Job, shape: Shape, counts: Sequence[int], pieces: Sequence[Piece], lengths: Sequence[int], used: int
+    job: Job,
+    shape: Shape,
+    counts: Sequence[int],
+    pieces: Sequence[Piece],
+    lengths: Sequence[int],
+    used: int,
+    effort: Effort,
 ) -> tuple[Intervals, Split] | None:
-    """The first layout, by starts in canonical order of items, that uses at least ``used`` GPUs."""
+    """The first layout, by starts in canonical order of items, that uses at least ``used`` GPUs.
+
+    Raises:
+        TooHard: if ``effort`` is used up.
+    """
     first, last = shape.runs[0]
     gpus = range(first, last + 1)
     placed: Intervals = {}
@@ -92,7 +125,7 @@ def search(
             if union.bit_count() < used:
                 return None
             where = {item: range(start, start + length) for item, (start, length) in placed.items()}
-            return split_shares(job, counts, where, gpus)
+            return split_shares(job, counts, where, gpus, effort)
         item = pieces[index].item
         length = lengths[index]
         conflicts = job.conflicts[item]
@@ -101,6 +134,7 @@ def search(
             if conflicts >> other & 1:
                 blocked |= mask
         for start in range(first, last - length + 2):
+            effort.spend()
             if start % job.items[item].aligned:
                 continue
             mask = ((1 << length) - 1) << start
