@@ -55,7 +55,13 @@ def large() -> Plan:
 
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
 def test_every_target_writes_text_that_ends_in_a_newline(target: Any, plan: Plan) -> None:
-    text = target.write(plan)
+    try:
+        text = target.write(plan)
+    except ExportRefused as refusal:
+        # A framework's format may refuse this plan, but says why.
+        assert target.name in ("verl", "nemo-rl")
+        assert refusal.causes
+        return
     assert text.endswith("\n")
     assert text == export(plan, target.name)
     assert target.summary

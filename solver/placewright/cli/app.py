@@ -11,17 +11,20 @@ from typing import Annotated
 
 import typer
 
-from placewright.cli import apply, discover, explain, export, plan, release, verify
+from placewright.cli import apply, check, discover, explain, export, import_, plan, release, schema, verify
 from placewright.cli.base import command
 
 COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
     ("plan", plan.plan),
     ("verify", verify.verify),
     ("explain", explain.explain),
+    ("check", check.check),
+    ("import", import_.import_),
     ("export", export.export),
     ("discover", discover.discover),
     ("apply", apply.apply),
     ("release", release.release),
+    ("schema", schema.schema),
 )
 """Every command, in the order of the help text."""
 

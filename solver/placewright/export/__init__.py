@@ -7,13 +7,21 @@ put it into ``TARGETS``; the command line and the tests iterate that tuple.
 
 from __future__ import annotations
 
-from placewright.export import json_file, rlightning, text, yaml_file
+from placewright.export import env, json_file, nemo_rl, rlightning, text, verl, yaml_file
 from placewright.export.target import ExportRefused, Target
 from placewright_models.errors import Fault, InvalidProblem
 from placewright_models.plan import Plan
 from placewright_models.values import nearest
 
-TARGETS: tuple[Target, ...] = (text.TARGET, json_file.TARGET, yaml_file.TARGET, rlightning.TARGET)
+TARGETS: tuple[Target, ...] = (
+    text.TARGET,
+    json_file.TARGET,
+    yaml_file.TARGET,
+    rlightning.TARGET,
+    verl.TARGET,
+    nemo_rl.TARGET,
+    env.TARGET,
+)
 """Every target, in the order in which help texts name them."""
 
 __all__ = ["TARGETS", "ExportRefused", "Target", "export", "target_for_file", "target_named"]
@@ -45,7 +53,7 @@ def export(plan: Plan, format: str = "json") -> str:
 
     Args:
         plan: the plan.
-        format: name of a target: ``text``, ``json``, ``yaml``, ``rlightning``.
+        format: name of a target: ``text``, ``json``, ``yaml``, ``rlightning``, ``verl``, ``nemo-rl``, ``env``.
 
     Raises:
         ExportRefused: if the target cannot say what the plan says.
