@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -128,8 +128,20 @@ def _bound(solver: Any) -> int:
     return math.ceil(bound - 1e-6) if math.isfinite(bound) else -(2**62)
 
 
-def solve(encoding: Encoding, params: SolveParams, progress: Progress | None = None) -> Outcome:
-    """Search every goal of the encoding in order."""
+def solve(
+    encoding: Encoding,
+    params: SolveParams,
+    progress: Progress | None = None,
+    targets: Mapping[str, int] | None = None,
+    after_goal: Callable[[Callable[[Any], int]], None] | None = None,
+) -> Outcome:
+    """Search every goal of the encoding in order.
+
+    Args:
+        targets: lower bounds proved elsewhere, for an encoding that is a restriction: a goal is proved only by meeting
+            its target, and the search stops at the first goal that does not.
+        after_goal: called with the reader of values after each goal.
+    """
     search = Search(encoding, params, progress)
     outcome = Outcome("optimal")
     objectives = list(encoding.objectives.items())
@@ -149,11 +161,19 @@ def solve(encoding: Encoding, params: SolveParams, progress: Progress | None = N
             # No goal is ever below zero.
             proved, bound = True, 0
         else:
+            if targets is not None:
+                if name not in targets:
+                    outcome.status = "feasible"
+                    break
+                search.model.add(expression >= targets[name])
             search.hint()
             proved, bound = search.goal(name, expression)
             if search.best is None:
                 break
         value = search.value(expression)
+        if targets is not None:
+            bound = targets.get(name, 0)
+            proved = value == bound
         outcome.values[name] = value
         outcome.bounds[name] = min(bound, value)
         if progress is not None:
@@ -161,6 +181,8 @@ def solve(encoding: Encoding, params: SolveParams, progress: Progress | None = N
         logger.info("goal %s: %d, bound %d, %.2f s", name, value, bound, time.perf_counter() - search.started)
         search.model.clear_objective()
         search.model.add(expression <= value)
+        if after_goal is not None:
+            after_goal(search.value)
         if not proved:
             outcome.status = "feasible"
             break

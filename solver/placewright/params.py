@@ -26,6 +26,7 @@ class SolveParams:
         pattern_limit: node classes with more patterns than this are encoded node by node.
         one_by_one_domains: up to so many domains are always counted one by one.
         most_levels: evenness counts nodes per number of workers up to this number, beyond it uses a closed form.
+        staged_above: with more pattern variables than this, bounds come from a relaxation and plans from a restriction first.
         most_components_in_sets: equal domains are counted together where at most so many components may lie in them.
     """
 
@@ -40,6 +41,7 @@ class SolveParams:
     one_by_one_domains: int = 12
     most_components_in_sets: int = 5
     most_levels: int = 256
+    staged_above: int = 4000
 
     def with_(self, **changes: Any) -> SolveParams:
         """The same settings with some changed."""

@@ -70,15 +70,14 @@ def plan(
 def _plan_cp_sat(problem: Problem, params: SolveParams, started: float, progress: Any) -> Plan:
     from placewright.decode import decode_counts, place_workers
     from placewright.encode.classes import Topology
-    from placewright.encode.encoding import Encoding
+    from placewright.encode.encoding import needed_levels
     from placewright.explain import explain, quick_reasons
-    from placewright.lexicographic import solve
+    from placewright.staged import solve_staged
 
     job = Job(problem)
-    topology = Topology(job, problem.cluster.levels)
+    topology = Topology(job, needed_levels(job))
     quick_reasons(problem, params, topology)
-    encoding = Encoding(problem, params, topology)
-    outcome = solve(encoding, params, progress)
+    encoding, outcome = solve_staged(problem, params, topology, progress)
     if outcome.status == "infeasible":
         raise explain(problem, params)
     if outcome.value is None:

@@ -116,3 +116,33 @@ class EqualDomains(Area):
 
     def may_host(self, part: Part, c: int) -> Any:
         return part.number if part.members is not None and c in part.members else 0
+
+
+class PooledDomains(Area):
+    """Several equal domains as if their nodes could be mixed freely: a relaxation, for bounds only (see staged.py)."""
+
+    def __init__(self, model: cp_model.CpModel, domains: Sequence[Domain], name: str, count: int) -> None:
+        super().__init__(domains, name)
+        self.model = model
+        self.hosts = [model.new_int_var(0, len(domains), f"{name}.hosts{c}") for c in range(count)]
+        self._any: dict[tuple[int, ...], Any] = {}
+
+    def link(self, c: int) -> None:
+        """No more nodes host c than the domains that host it have."""
+        for cell in self.cells:
+            hosting = cell.total(Hosts((c,)))
+            if not isinstance(hosting, int):
+                self.model.add(hosting <= cell.size // len(self.domains) * self.hosts[c])
+
+    def hosting(self, components: tuple[int, ...]) -> Any:
+        if len(components) == 1:
+            return self.hosts[components[0]]
+        known = self._any.get(components)
+        if known is None:
+            known = self._any[components] = self.model.new_int_var(0, len(self.domains), f"{self.name}.hosts{components}")
+            for c in components:
+                self.model.add(known >= self.hosts[c])
+        return known
+
+    def may_host(self, part: Part, c: int) -> Any:
+        return self.hosts[c]

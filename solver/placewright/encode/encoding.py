@@ -8,15 +8,15 @@ has too many. Modify this file when that choice changes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from itertools import combinations, pairwise
 from typing import Any
 
 from ortools.sat.python import cp_model
 
-from placewright.encode.areas import Area, EqualDomains, OneDomain, Part, SingleNodes
+from placewright.encode.areas import Area, EqualDomains, OneDomain, Part, PooledDomains, SingleNodes
 from placewright.encode.cells import Cell, NodeCell, NodeVariables, PatternCell
-from placewright.encode.classes import Domain, Topology
+from placewright.encode.classes import Domain, NodeClass, Topology
 from placewright.encode.features import Feature, Hosts, Square, Workers
 from placewright.encode.local import Local
 from placewright.encode.patterns import Pattern, TooManyPatterns, patterns
@@ -37,23 +37,40 @@ class Encoding:
         areas: every area with its cells.
     """
 
-    def __init__(self, problem: Problem, params: SolveParams | None = None, topology: Topology | None = None) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        params: SolveParams | None = None,
+        topology: Topology | None = None,
+        *,
+        pooled: bool = False,
+        only: Mapping[NodeClass, Collection[Pattern]] | None = None,
+        base: Encoding | None = None,
+    ) -> None:
+        """Build the whole model.
+
+        Args:
+            topology: classes made before, by the levels of ``needed_levels``.
+            pooled: mix the nodes of equal domains freely: a relaxation, whose optima are lower bounds.
+            only: the patterns that nodes of a class may have: a restriction, whose solutions are solutions.
+            base: another encoding of the same problem, whose patterns need not be found again.
+        """
         self.params = params or SolveParams()
         self.problem = problem
-        self.job = Job(problem)
-        self.local = Local(self.job)
+        self.pooled = pooled
+        self.only = only
+        self.job = base.job if base else Job(problem)
+        self.local = base.local if base else Local(self.job)
         self.model = cp_model.CpModel()
         goals = [GOAL_BY_NAME[name] for name in problem.goals]
-        speakers: list[Rule | Goal] = [*RULES, *goals]
-        levels = {level for speaker in speakers for level in speaker.levels(self.job)}
-        self.topology = topology or Topology(self.job, sorted(levels))
+        self.topology = base.topology if base else topology or Topology(self.job, needed_levels(self.job))
         self.exact = frozenset(self.local.exact.union(*(goal.exact(self.job) for goal in goals)))
-        self.per_domain = any(speaker.per_domain(self.job, self.topology) for speaker in speakers)
+        self.per_domain = needs_single_domains(self.job, self.topology)
         self.measured_even = any(goal.name == "evenness" for goal in goals)
         self.areas: list[Area] = []
         self.cell_workers_needed: set[int] = set()
         self._cell_workers: dict[tuple[int, int], Any] = {}
-        self._patterns: dict[int, list[Pattern] | None] = {}
+        self._patterns: dict[int, list[Pattern] | None] = dict(base._patterns) if base else {}
         self.placed: list[Any] = [self._placed(c) for c in range(self.job.count)]
         self._build()
         for rule in RULES:
@@ -113,6 +130,10 @@ class Encoding:
     def _build(self) -> None:
         if self.params.merge_classes:
             self._merge_classes()
+        if self.only is not None:
+            for t, found in self._patterns.items():
+                allowed = self.only.get(self.topology.classes[t], ())
+                self._patterns[t] = None if found is None else [pattern for pattern in found if pattern in allowed]
         groups = self.topology.domain_classes()
         together = not self.per_domain and len(self.topology.domains) > self.params.one_by_one_domains
         for g, domains in enumerate(groups):
@@ -121,6 +142,8 @@ class Encoding:
                 continue
             if not domains[0].known:
                 self._add_single_nodes(domains, usable[0], f"nodes{g}")
+            elif self.pooled and len(domains) > 1:
+                self._add_pooled(domains, usable, f"pool{g}")
             elif together and self._smaller_together(domains, usable):
                 self._add_equal(domains, usable, f"domains{g}")
             else:
@@ -161,6 +184,19 @@ class Encoding:
                 cells.append(NodeCell(variables))
                 area.add(part, cells[-1], [[node]])
             self._order_nodes(cells)
+        for c in range(self.job.count):
+            area.link(c)
+        self.areas.append(area)
+
+    def _add_pooled(self, domains: list[Domain], usable: list[int], name: str) -> None:
+        area = PooledDomains(self.model, domains, name, self.job.count)
+        part = Part(len(domains), None)
+        area.parts.append(part)
+        for t in usable:
+            size = len(domains[0].nodes[t]) * len(domains)
+            label = f"{name}.class{t}"
+            cell = PatternCell(self.model, self.topology.classes[t], size, self.class_patterns(t) or [], self.exact, label)
+            area.add(part, cell, [domain.nodes[t] for domain in domains])
         for c in range(self.job.count):
             area.link(c)
         self.areas.append(area)
@@ -459,6 +495,21 @@ class Encoding:
                     if held:
                         found.append((area, part, cell, held))
         return found
+
+
+def speakers(job: Job) -> list[Rule | Goal]:
+    """Every rule, and the problem's goals."""
+    return [*RULES, *(GOAL_BY_NAME[name] for name in job.problem.goals)]
+
+
+def needed_levels(job: Job) -> list[str]:
+    """Levels above the NVLink domain that some rule or goal of the problem looks at."""
+    return sorted({level for speaker in speakers(job) for level in speaker.levels(job)})
+
+
+def needs_single_domains(job: Job, topology: Topology) -> bool:
+    """Whether some rule or goal of the problem needs domains one by one."""
+    return any(speaker.per_domain(job, topology) for speaker in speakers(job))
 
 
 def fewest(capacities: list[tuple[int, int]], needed: int) -> int | None:

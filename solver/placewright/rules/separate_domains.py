@@ -46,5 +46,4 @@ class SeparateDomains(Rule):
                     if not area.single_nodes:
                         for part in area.parts:
                             both = area.may_host(part, a) + area.may_host(part, b)
-                            limit = 1 if part.members is None else part.number
-                            encoding.add(both <= limit)
+                            encoding.add(both <= part.number)

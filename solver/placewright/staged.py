@@ -1,0 +1,106 @@
+"""Large problems that need domains one by one: bounds from a relaxation, plans from a restriction, proof where they meet.
+
+Where a rule or goal looks at single domains (groups, traffic, several segmented components), the exact model has every
+pattern in every domain. Two small models often settle it: *pooled*, in which nodes of equal domains are mixed freely (every
+plan satisfies it, so its optima are lower bounds), and *restricted*, which is exact but knows only the patterns that the
+pooled solutions used (each of its solutions is a plan). A goal whose restricted value meets its pooled bound is proved; at the
+first goal where they differ the exact model takes over. Modify this file when large problems are taken apart otherwise.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from placewright.encode.classes import NodeClass, Topology
+from placewright.encode.encoding import Encoding, needs_single_domains
+from placewright.encode.patterns import Pattern
+from placewright.job import Job
+from placewright.lexicographic import Outcome, Progress, solve
+from placewright.params import SolveParams
+from placewright_models.problem import Problem
+
+logger = logging.getLogger(__name__)
+
+
+def solve_staged(
+    problem: Problem, params: SolveParams, topology: Topology, progress: Progress | None = None
+) -> tuple[Encoding, Outcome]:
+    """Solve a problem by the smallest models that prove it; returns the encoding that the outcome reads from."""
+    started = time.perf_counter()
+    pooled = _pooled(problem, params, topology)
+    if pooled is None:
+        encoding = Encoding(problem, params, topology)
+        return encoding, solve(encoding, params, progress)
+
+    targets, used, possible = _bounds(pooled, params)
+    if not possible:
+        return pooled, Outcome("infeasible")
+    restricted = Encoding(problem, params, only=used, base=pooled)
+    first = solve(restricted, _left(params, started, share=0.5), progress, targets=targets)
+    logger.info("restricted model: %s, %s of %s", first.status, first.values, targets)
+    if first.status == "optimal":
+        return restricted, first
+    exact = Encoding(problem, params, base=pooled)
+    second = solve(exact, _left(params, started), progress)
+    if second.status in ("optimal", "infeasible") or first.value is None:
+        return exact, second
+    if second.value is None or _worse(second, first, problem):
+        first.bounds = {name: max(bound, second.bounds.get(name, bound)) for name, bound in first.bounds.items()}
+        return restricted, replace(first, status="feasible")
+    return exact, second
+
+
+def _left(params: SolveParams, started: float, share: float = 1.0) -> SolveParams:
+    left = max(0.1, params.time_limit - (time.perf_counter() - started))
+    return params.with_(time_limit=left * share)
+
+
+def _worse(second: Outcome, first: Outcome, problem: Problem) -> bool:
+    """Whether the exact model's unfinished answer is worse than the restricted one's, goal by goal."""
+    for name in problem.goals:
+        if name not in second.values or name not in first.values:
+            return name not in second.values
+        if second.values[name] != first.values[name]:
+            return second.values[name] > first.values[name]
+    return False
+
+
+def _pooled(problem: Problem, params: SolveParams, topology: Topology) -> Encoding | None:
+    """The relaxation, where it is worth having: domains one by one, many of them equal, and many patterns."""
+    job = Job(problem)
+    domains = [domain for domain in topology.domains if domain.known]
+    classes = {domain.signature() for domain in domains}
+    if len(domains) <= params.one_by_one_domains or 2 * len(classes) > len(domains):
+        return None
+    if not needs_single_domains(job, topology):
+        return None
+    pooled = Encoding(problem, params, topology, pooled=True)
+    found = [pooled.class_patterns(t) for t in range(len(pooled.topology.classes))]
+    if any(patterns is None for patterns in found):
+        return None
+    size = sum(len(found[t] or []) for domain in domains for t in domain.nodes)
+    return pooled if size > params.staged_above else None
+
+
+def _bounds(pooled: Encoding, params: SolveParams) -> tuple[dict[str, int], dict[NodeClass, set[Pattern]], bool]:
+    """Lower bounds from the relaxation, the patterns its solutions use, and whether it has a solution at all."""
+    used: dict[NodeClass, set[Pattern]] = defaultdict(set)
+
+    def note(value: Callable[[Any], int]) -> None:
+        for _, _, cell, held in pooled.contents(value):
+            used[cell.node_class].update(pattern for pattern, _ in held)
+
+    outcome = solve(pooled, params.with_(time_limit=params.time_limit * 0.3), after_goal=note)
+    targets = {name: outcome.bounds[name] for name in pooled.problem.goals if name in outcome.bounds}
+    for name in list(targets):
+        # Bounds after a goal that was not proved hold only under its unproved value.
+        if outcome.values[name] != outcome.bounds[name]:
+            keep = list(pooled.problem.goals[: pooled.problem.goals.index(name) + 1])
+            targets = {goal: bound for goal, bound in targets.items() if goal in keep}
+            break
+    return targets, used, outcome.status != "infeasible"
