@@ -309,9 +309,9 @@ def pools_and_idle(problem: Problem, order: Sequence[Node], workers: dict[str, t
     gpus: dict[str, dict[str, list[int]]] = {}
     for name, placed in workers.items():
         for worker in placed:
-            here = gpus.setdefault(worker.node_id, {}).setdefault(name, [])
+            spots = gpus.setdefault(worker.node_id, {}).setdefault(name, [])
             for start, end in worker.ranges:
-                here.extend(range(start, end + 1))
+                spots.extend(range(start, end + 1))
     ranges = {
         node_id: {name: ranges_of(found) for name, found in names.items()} for node_id, names in gpus.items()
     }
