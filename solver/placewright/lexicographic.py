@@ -66,10 +66,21 @@ class Search:
         """An expression's value in the best solution."""
         return expression if isinstance(expression, int) else int(self.best.value(expression))
 
-    def run(self, workers: int, deterministic: float | None = None) -> tuple[int, Any]:
+    def alone(self) -> tuple[int, Any]:
+        """One thread and a fixed amount of work: a short try as the model stands, then one with presolve.
+
+        Presolving a small model takes longer than solving it (docs/model.md, section 7).
+        """
+        status, solver = self.run(1, self.params.first_work, presolve=False)
+        if status in (cp_model.OPTIMAL, cp_model.INFEASIBLE) or self.time_left <= 0.02:
+            return status, solver
+        self.hint()
+        return self.run(1, self.params.deterministic_work)
+
+    def run(self, workers: int, deterministic: float | None = None, presolve: bool = True) -> tuple[int, Any]:
         """One CP-SAT call; keeps the solution if there is one."""
         solver = cp_model.CpSolver()
-        apply_to(solver, self.params, self.time_left, workers)
+        apply_to(solver, self.params, self.time_left, workers, presolve)
         if deterministic is not None:
             solver.parameters.max_deterministic_time = deterministic
         before = time.perf_counter()
@@ -85,7 +96,7 @@ class Search:
 
     def settle(self) -> None:
         """Any solution, or the proof that there is none."""
-        status, _ = self.run(1, self.params.deterministic_work)
+        status, _ = self.alone()
         if status == cp_model.UNKNOWN and self.time_left > 0.02:
             self.parallel = True
             self.run(self.params.workers)
@@ -102,7 +113,10 @@ class Search:
     def goal(self, name: str, expression: Any) -> tuple[bool, int]:
         """Minimise one goal; returns whether it is proved, and its lower bound."""
         self.model.minimize(expression)
-        status, solver = self.run(1, self.params.deterministic_work)
+        before = self.best
+        status, solver = self.alone()
+        if before is not None and self.best.value(expression) > before.value(expression):
+            self.best = before
         if status not in (cp_model.OPTIMAL, cp_model.INFEASIBLE) and self.time_left > 0.02:
             # Not settled by the deterministic share: all threads, and a canonical run at the end.
             self.parallel = True

@@ -20,6 +20,7 @@ class SolveParams:
         workers: solver threads.
         seed: random seed of the solver.
         log: let the solver write its own log to stderr.
+        first_work: deterministic seconds per goal for a first try without presolve.
         deterministic_work: CP-SAT's deterministic seconds per goal on one thread before all threads are used.
         break_symmetry: order provably equal nodes.
         merge_classes: treat node classes with the same patterns as one.
@@ -34,6 +35,7 @@ class SolveParams:
     workers: int = 2
     seed: int = 0
     log: bool = False
+    first_work: float = 0.1
     deterministic_work: float = 4.0
     break_symmetry: bool = True
     merge_classes: bool = True
@@ -65,12 +67,15 @@ class SolveParams:
         return SolveParams(**tomllib.loads(Path(path).read_text()))
 
 
-def apply_to(solver: Any, params: SolveParams, time_left: float, workers: int | None = None) -> None:
+def apply_to(
+    solver: Any, params: SolveParams, time_left: float, workers: int | None = None, presolve: bool = True
+) -> None:
     """Set a ``CpSolver`` up."""
     parameters = solver.parameters
     parameters.max_time_in_seconds = max(0.01, time_left)
     parameters.num_workers = workers or params.workers
     parameters.random_seed = params.seed
+    parameters.cp_model_presolve = presolve
     parameters.log_search_progress = params.log
     if parameters.num_workers == 1:
         # The counting models are close to their linear relaxation (measured in docs/model.md).
