@@ -21,7 +21,7 @@ ENCODINGS: dict[str, SolveParams] = {
     "equal domains together": SolveParams(workers=1, one_by_one_domains=0),
     "node by node": SolveParams(workers=1, pattern_limit=0),
     "no symmetry breaking": SolveParams(workers=1, break_symmetry=False),
-    "classes apart, evenness in closed form": SolveParams(workers=1, merge_classes=False, most_levels=0),
+    "classes apart and closed evenness": SolveParams(workers=1, merge_classes=False, most_levels=0),
 }
 """Every way in which the encoder can be made to state the same problem."""
 
