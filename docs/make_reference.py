@@ -259,14 +259,14 @@ def problem_page() -> str:
     return f"""{MADE}
 # The problem file
 
-YAML or JSON, or the same structure as Python objects. {whole["description"]} Cluster and job may be one file or two
+YAML or JSON, or the same structure as Python objects. Cluster and job may be one file or two
 (`placewright plan job.yaml --cluster cluster.yaml`). Every fault of a file is reported at once, with its place and what
 would be right.
 
 ```yaml
 cluster:
   nodes:
-    - {{id: "gpu-{{:03d}}", count: 64, gpus: 8, cpus: 128, nvlink_domain: "rack{{}}", nodes_per_domain: 16}}
+    - {{id: "gpu-{{:03d}}", count: 64, gpus: 8, nvlink_domain: "rack{{}}", nodes_per_domain: 16}}
 components:
   train: {{workers: 64, gpus: 1, cpus: 2, segment_size: 2}}
   rollout: {{replicas: 4, gpus_per_replica: 16}}
@@ -334,7 +334,7 @@ worsening those before it. The default:
 
 {goals}
 
-With a previous plan [`moves`](goals/moves.md) may be added, right after `unplaced`.
+[`moves`](goals/moves.md) compares with a previous plan and is not planned for yet.
 """
 
 

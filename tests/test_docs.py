@@ -1,0 +1,39 @@
+"""The pages: each rule and goal has one with a picture, the navigation names every page, examples on them are right."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from placewright.goals import GOALS
+from placewright.rules import RULES
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+PAGES = sorted(path for path in DOCS.rglob("*.md"))
+
+
+@pytest.mark.parametrize("name", [f"rules/{rule.name}" for rule in RULES] + [f"goals/{goal.name}" for goal in GOALS])
+def test_every_rule_and_goal_has_a_page_with_a_picture(name: str) -> None:
+    text = (DOCS / f"{name}.md").read_text(encoding="utf-8")
+    pictures = re.findall(r"!\[[^\]]+\]\(\.\./images/(\w+)\.svg\)", text)
+    assert pictures
+    made = yaml.safe_load((DOCS / "pictures.yaml").read_text(encoding="utf-8"))
+    for picture in pictures:
+        assert picture in made
+        assert (DOCS / "images" / f"{picture}.svg").exists()
+    assert f"({name.partition('/')[2]}.md)" in (DOCS / name.partition("/")[0] / "index.md").read_text(encoding="utf-8")
+
+
+def test_the_navigation_names_every_page() -> None:
+    config = (DOCS / "web" / "mkdocs.yml").read_text(encoding="utf-8")
+    named = set(re.findall(r"([\w/-]+\.md)", config.partition("nav:")[2]))
+    assert named == {str(path.relative_to(DOCS)) for path in PAGES}
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(DOCS)))
+def test_yaml_on_pages_can_be_read(path: Path) -> None:
+    for block in re.findall(r"^```yaml\n(.*?)^```", path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
+        yaml.safe_load(block)
