@@ -11,8 +11,12 @@ from dataclasses import dataclass, field
 
 from oracle import brute_force, plain_model
 
+from placewright.encode.classes import Topology
+from placewright.encode.encoding import needed_levels
+from placewright.job import Job
 from placewright.params import SolveParams
 from placewright.pipeline import plan
+from placewright.staged import solve_staged
 from placewright_models.errors import InfeasibleProblem, InvalidProblem
 from placewright_models.problem import Problem
 
@@ -22,6 +26,7 @@ ENCODINGS: dict[str, SolveParams] = {
     "node by node": SolveParams(workers=1, pattern_limit=0),
     "no symmetry breaking": SolveParams(workers=1, break_symmetry=False),
     "classes apart and closed evenness": SolveParams(workers=1, merge_classes=False, most_levels=0),
+    "bounds from a relaxation": SolveParams(workers=1, staged_above=0, one_by_one_domains=0),
 }
 """Every way in which the encoder can be made to state the same problem."""
 
@@ -69,13 +74,24 @@ def expected(problem: Problem) -> tuple[Answer, str]:
 def difference(problem: Problem, want: Answer, encodings: Mapping[str, SolveParams] = ENCODINGS) -> str:
     """Where the planner's answer differs from the wanted one; empty where it does not."""
     found = []
-    for name, params in encodings.items():
-        got = planned(problem, params)
+    for number, (name, params) in enumerate(encodings.items()):
+        # The explanation of a refusal does not depend on the encoding: once is enough.
+        got = _unexplained(problem, params) if number and want.status == "infeasible" else planned(problem, params)
         if got.status == "refused" and refusable(problem):
             continue
         if got != want or list(got.goals) != list(want.goals):
             found.append(f"{name}: planner {got}, oracle {want}")
     return "; ".join(found)
+
+
+def _unexplained(problem: Problem, params: SolveParams) -> Answer:
+    """What the solver alone says where the problem is expected to be infeasible."""
+    job = Job(problem)
+    try:
+        _, outcome = solve_staged(problem, params, Topology(job, needed_levels(job)))
+    except InvalidProblem:
+        return planned(problem, params)
+    return Answer("infeasible") if outcome.status == "infeasible" else planned(problem, params)
 
 
 def refusable(problem: Problem) -> bool:

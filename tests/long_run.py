@@ -22,7 +22,7 @@ from typing import Any
 sys.path.append(str(Path(__file__).parent))
 
 from differential import ENCODINGS, Answer, difference, expected, spoken_of
-from middle import middle_file
+from middle import equal_file, middle_file
 from oracle import plain_model
 from oracle.tiny import random_file
 
@@ -32,6 +32,8 @@ from placewright_models.problem import Problem
 
 EVERY_MIDDLE = 400
 """One problem in so many is of middle size."""
+EVERY_EQUAL = 40
+"""One problem in so many has several equal domains."""
 MIDDLE_SECONDS = 10.0
 
 
@@ -103,14 +105,14 @@ def _table(title: str, unit: str, counts: Counter[str]) -> list[str]:
 def one(seed: int, log: Log) -> None:
     """Draw the problem of this number, ask both sides, count."""
     rng = Random(seed)
-    if seed % EVERY_MIDDLE == EVERY_MIDDLE - 1:
-        problem = load_problem(middle_file(rng))
+    if seed % EVERY_EQUAL == EVERY_EQUAL - 1:
+        problem = load_problem((middle_file if seed % EVERY_MIDDLE == EVERY_MIDDLE - 1 else equal_file)(rng))
         try:
             plain = plain_model.solve(problem, time_limit=MIDDLE_SECONDS)
         except plain_model.Undecided:
-            log.oracle["plain model, middle size: undecided in time"] += 1
+            log.oracle["plain model: undecided in time"] += 1
             return
-        want, oracle = Answer(plain.status, plain.goals), "plain model, middle size"
+        want, oracle = Answer(plain.status, plain.goals), "plain model"
     else:
         problem = draw(rng)
         want, oracle = expected(problem)

@@ -79,3 +79,39 @@ def middle_file(rng: Random) -> dict[str, Any]:
         found["traffic"] = [{"between": rng.sample([name for name in names if name != "buffer"], 2)}]
     found["goals"] = list(GOALS) if rng.random() < 0.6 else rng.sample(GOALS, 4)
     return found
+
+
+def equal_file(rng: Random) -> dict[str, Any]:
+    """Several equal racks of one or two small nodes: what encodings that count equal domains together are made for."""
+    size, each = rng.choice([2, 3, 4]), rng.randint(1, 2)
+    nodes: list[dict[str, Any]] = []
+    for rack in range(rng.randint(3, 5)):
+        for _ in range(each):
+            nodes.append({"id": f"n{len(nodes)}", "gpus": size, "nvlink_domain": f"rack{rack}"})
+    if rng.random() < 0.3:
+        nodes[0]["unavailable_gpus"] = [0]
+    if rng.random() < 0.3:
+        nodes.append({"id": "alone", "gpus": size})
+    within = rng.choice(["nvlink_domain", "nvlink_domain", "cluster"])
+    mode = rng.choice(["required", "preferred"])
+    components: dict[str, Any] = {}
+    for name in rng.sample(["train", "rollout", "ref", "env"], rng.randint(2, 3)):
+        k = rng.choice([1, 2, 3])
+        components[name] = rng.choice(
+            [
+                {"workers": k * rng.randint(1, 3), "gpus": 1, "group": {"workers": k, "within": within, "mode": mode}},
+                {"workers": size * rng.randint(1, 3), "gpus": 1, "segment_size": 1, "segment_mode": mode},
+                {"workers": rng.randint(1, 5), "gpus": rng.choice([0, 1, 1, 0.5]), "spread": rng.choice(["pack", "even"])},
+                {"workers": {"min": 1, "max": 5}, "gpus": 1, "span_weight": 1},
+            ]
+        )
+    names = list(components)
+    found: dict[str, Any] = {"cluster": {"nodes": nodes}, "components": components, "rules": {}}
+    if rng.random() < 0.4:
+        found["rules"]["share_gpus"] = [names[:2]]
+    if rng.random() < 0.3:
+        found["rules"][rng.choice(["separate_nodes", "separate_domains", "same_domain"])] = [names[:2]]
+    if rng.random() < 0.5:
+        found["traffic"] = [{"between": names[:2]}]
+    found["goals"] = rng.sample(GOALS, rng.randint(2, len(GOALS)))
+    return found

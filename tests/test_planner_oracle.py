@@ -7,23 +7,25 @@ from __future__ import annotations
 
 from collections import Counter
 from random import Random
+from typing import Any
 
 import pytest
 from differential import ENCODINGS, Answer, difference, expected, planned, refusable, spoken_of
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from long_run import Log, draw, one
-from middle import middle_file
+from middle import equal_file, middle_file
 from oracle import plain_model
 from oracle.tiny import random_file
 from strategies import problems
 
+from placewright.encode import areas, cells
 from placewright.goals import GOALS
 from placewright.rules import RULES
 from placewright_models.codec import load_problem
 from placewright_models.errors import InvalidProblem
 
-TINY = settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+TINY = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 
 
 @TINY
@@ -51,6 +53,38 @@ def test_middle_sizes(seed: int) -> None:
     problem = load_problem(middle_file(Random(seed)))
     plain = plain_model.solve(problem)
     assert difference(problem, Answer(plain.status, plain.goals)) == ""
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_equal_domains(seed: int) -> None:
+    problem = load_problem(equal_file(Random(seed)))
+    plain = plain_model.solve(problem)
+    assert difference(problem, Answer(plain.status, plain.goals)) == ""
+
+
+def test_every_encoding_is_really_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Patterns and single nodes, domains one by one, together, and mixed for bounds."""
+    made: Counter[str] = Counter()
+    for kind in (
+        areas.OneDomain,
+        areas.EqualDomains,
+        areas.PooledDomains,
+        areas.SingleNodes,
+        cells.PatternCell,
+        cells.NodeCell,
+    ):
+        original = kind.__init__
+
+        def counted(self: Any, *arguments: Any, original: Any = original, name: str = kind.__name__, **named: Any) -> None:
+            made[name] += 1
+            original(self, *arguments, **named)
+
+        monkeypatch.setattr(kind, "__init__", counted)
+    for seed in range(8):
+        problem = load_problem(equal_file(Random(seed)))
+        for params in ENCODINGS.values():
+            planned(problem, params)
+    assert set(made) == {"OneDomain", "EqualDomains", "PooledDomains", "SingleNodes", "PatternCell", "NodeCell"}
 
 
 def test_the_generators_reach_every_rule_and_goal() -> None:
