@@ -13,8 +13,10 @@ import platform
 import sys
 import time
 from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from importlib.metadata import version
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -56,6 +58,16 @@ class Log:
             self.rules.setdefault(rule, Counter())[want.status] += 1
         for name, value in want.goals.items():
             self.goals.setdefault(name, Counter())["above 0" if value else "0"] += 1
+
+    def add(self, other: Log) -> None:
+        """Take in what another part of the run counted."""
+        self.status += other.status
+        self.oracle += other.oracle
+        for mine, theirs in ((self.rules, other.rules), (self.goals, other.goals)):
+            for name, counts in theirs.items():
+                mine[name] = mine.get(name, Counter()) + counts
+        self.differences += other.differences
+        self.seconds = max(self.seconds, other.seconds)
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -149,13 +161,26 @@ def run(problems: int, seed: int) -> Log:
     return log
 
 
+def run_parts(problems: int, seed: int, processes: int) -> Log:
+    """The same, dealt out to several processes."""
+    if processes <= 1:
+        return run(problems, seed)
+    cuts = [seed + problems * part // processes for part in range(processes + 1)]
+    log = Log()
+    with ProcessPoolExecutor(processes) as pool:
+        for part in pool.map(run, [b - a for a, b in pairwise(cuts)], cuts[:-1]):
+            log.add(part)
+    return log
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--problems", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--log", type=Path)
     asked = parser.parse_args()
-    log = run(asked.problems, asked.seed)
+    log = run_parts(asked.problems, asked.seed, asked.processes)
     json_wanted = asked.log is not None and asked.log.suffix == ".json"
     text = json.dumps(log.to_dict(), indent=1) + "\n" if json_wanted else log.to_markdown()
     if asked.log is None:
