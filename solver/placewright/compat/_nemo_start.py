@@ -112,7 +112,8 @@ class Start:
             usable = sum(1 for room in self._rooms.all if room.bundles(role.cpus))
             found = self._unified(role)
             if found is None:
-                return self._waits(role, f"the group of {role.size} bundles")
+                self._waits(role, f"the group of {role.size} bundles")
+                return None
             used = Counter(found)
             if len(used) > role.nodes:
                 self._find(
@@ -127,7 +128,8 @@ class Start:
                 allowed = {node for node, (domain, _) in self._topology.items() if domain == domains[index]}
             placed = self._rooms.pack(role.gpus, role.cpus, allowed)
             if placed is None:
-                return self._waits(role, f"logical node {index} of {role.gpus} GPUs and {role.gpus * role.cpus} CPUs")
+                self._waits(role, f"logical node {index} of {role.gpus} GPUs and {role.gpus * role.cpus} CPUs")
+                return None
             if len(set(placed)) > 1:
                 where = " and ".join(f"{node} ({count})" for node, count in Counter(placed).items())
                 self._find("splits", f"logical node {index} of {role.name}, {role.gpus} GPUs, is cut over {where}")
@@ -177,8 +179,8 @@ class Start:
             if len(units) > 1:
                 self._find(
                     "splits",
-                    f"group {index} of {role.span} GPUs of {role.name} lies over {len(nodes)} nodes of {len(units)} NVLink domains "
-                    f"({', '.join(units)})",
+                    f"group {index} of {role.span} GPUs of {role.name} lies over {len(nodes)} nodes of {len(units)} NVLink "
+                    f"domains ({', '.join(units)})",
                 )
                 return
 

@@ -7,6 +7,7 @@ When to modify: when verl numbers its workers in another way.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -95,3 +96,43 @@ def worker_layout(resource_pool: RayResourcePool) -> list[WorkerSlot]:
         WorkerSlot(rank, pg_idx, groups[pg_idx], bundle, world_size, counts[pg_idx])
         for rank, (pg_idx, bundle) in enumerate(bundles[first : first + world_size])
     ]
+
+
+def whole_groups(pool: RayResourcePool) -> tuple[list[int], list[Any]]:
+    """The counts and groups of a pool; of a sub pool those that it covers, if it covers each of them entirely."""
+    groups = pool.get_placement_groups()
+    # Only sub pools have a first bundle (the class is not imported: it would close an import circle).
+    if getattr(pool, "start_bundle_index", None) is None:
+        return pool.store, groups
+    counts: list[int] = pool._counts()  # type: ignore[attr-defined]
+    cut = [index for index, count in enumerate(counts) if 0 < count < pool.store[index]]
+    if cut:
+        raise ValueError(
+            f"Cannot merge {pool.name_prefix!r}: it holds {counts[cut[0]]} of the {pool.store[cut[0]]} bundles of group "
+            f"{cut[0]}; only whole groups, or neighbouring parts of one pool, can be merged"
+        )
+    used = [index for index, count in enumerate(counts) if count]
+    return [counts[index] for index in used], [groups[index] for index in used]
+
+
+def even_resource_pool(resource_pool: RayResourcePool) -> RayResourcePool:
+    """A pool of as many processes in groups of one size, on which RayWorkerGroup gives every process a bundle (V2).
+
+    The size is the greatest common divisor of the node counts: [1, 2] becomes [1, 1, 1]. Raises ValueError when the
+    pool's groups exist already, since they would be reserved twice.
+    """
+    if resource_pool.pgs is not None:
+        raise ValueError(f"The groups of pool {resource_pool.name_prefix!r} exist already")
+    from placewright.compat.verl import RayResourcePool
+
+    size = math.gcd(*resource_pool.store)
+    even = RayResourcePool(
+        [size] * (resource_pool.world_size // size) if size else [],
+        resource_pool.use_gpu,
+        resource_pool.name_prefix,
+        resource_pool.max_colocate_count,
+        resource_pool.detached,
+        resource_pool.accelerator_type,
+    )
+    even.n_gpus_per_node = resource_pool.n_gpus_per_node
+    return even

@@ -35,7 +35,15 @@ from typing import Any
 from placewright.compat._lazy import LazyAttribute, LazyModule
 from placewright.compat._packing import PackingUndecided, pack
 from placewright.compat._verl_base import ResourcePool, get_random_string, group_ranges, ip_key
-from placewright.compat._verl_layout import WorkerSlot, extract_bundles_from_exist, extract_pg_from_exist, worker_layout
+from placewright.compat._verl_layout import (
+    WorkerSlot,
+    even_resource_pool,
+    extract_bundles_from_exist,
+    extract_pg_from_exist,
+    whole_groups,
+    worker_layout,
+)
+from placewright_models.plan import Plan
 
 __all__ = [
     "RayResourcePool",
@@ -139,6 +147,17 @@ class RayResourcePool(ResourcePool):
         self.detached = detached
         self.accelerator_type = accelerator_type
         self._created: tuple[list[Any], list[Any]] | None = None
+
+    @staticmethod
+    def from_plan(plan: Plan, pool_name: str, process_on_nodes: list[int] | None = None, **options: Any) -> RayResourcePool:
+        """A pool on exactly the nodes and GPUs that the plan gives its pool ``pool_name``, in groups of one size.
+
+        ``process_on_nodes`` and ``options`` are those of :class:`placewright.compat._verl_planned.PlannedResourcePool`:
+        max_colocate_count, name_prefix, detached, order ("ip" or "topology"), timeout. Raises KeyError for an unknown pool.
+        """
+        from placewright.compat._verl_planned import PlannedResourcePool
+
+        return PlannedResourcePool(plan, pool_name, process_on_nodes, **options)
 
     def get_placement_groups(
         self, strategy: str = "STRICT_PACK", name: str | None = None, device_name: str | None = None
@@ -370,47 +389,10 @@ def merge_resource_pool(rp1: RayResourcePool, rp2: RayResourcePool) -> RayResour
             subgroup_world_size=rp1.subgroup_world_size + rp2.subgroup_world_size,
         )
     else:
-        (counts1, whole1), (counts2, whole2) = _whole_groups(rp1), _whole_groups(rp2)
+        (counts1, whole1), (counts2, whole2) = whole_groups(rp1), whole_groups(rp2)
         kind = RayResourcePool if isinstance(rp1, SubRayResourcePool) else type(rp1)
         merged = kind(counts1 + counts2, rp1.use_gpu, prefix, rp1.max_colocate_count, rp1.detached)
         merged.pgs = whole1 + whole2
     merged.accelerator_type = rp1.accelerator_type if rp1.accelerator_type == rp2.accelerator_type else None
     merged.n_gpus_per_node = rp1.n_gpus_per_node
     return merged
-
-
-def _whole_groups(pool: RayResourcePool) -> tuple[list[int], list[Any]]:
-    """The counts and groups of a pool; of a sub pool those that it covers, if it covers each of them entirely."""
-    groups = pool.get_placement_groups()
-    if not isinstance(pool, SubRayResourcePool):
-        return pool.store, groups
-    counts = pool._counts()
-    cut = [index for index, count in enumerate(counts) if 0 < count < pool.store[index]]
-    if cut:
-        raise ValueError(
-            f"Cannot merge {pool.name_prefix!r}: it holds {counts[cut[0]]} of the {pool.store[cut[0]]} bundles of group "
-            f"{cut[0]}; only whole groups, or neighbouring parts of one pool, can be merged"
-        )
-    used = [index for index, count in enumerate(counts) if count]
-    return [counts[index] for index in used], [groups[index] for index in used]
-
-
-def even_resource_pool(resource_pool: RayResourcePool) -> RayResourcePool:
-    """A pool of as many processes in groups of one size, on which RayWorkerGroup gives every process a bundle (V2).
-
-    The size is the greatest common divisor of the node counts: [1, 2] becomes [1, 1, 1]. Raises ValueError when the
-    pool's groups exist already, since they would be reserved twice.
-    """
-    if resource_pool.pgs is not None:
-        raise ValueError(f"The groups of pool {resource_pool.name_prefix!r} exist already")
-    size = math.gcd(*resource_pool.store)
-    even = RayResourcePool(
-        [size] * (resource_pool.world_size // size) if size else [],
-        resource_pool.use_gpu,
-        resource_pool.name_prefix,
-        resource_pool.max_colocate_count,
-        resource_pool.detached,
-        resource_pool.accelerator_type,
-    )
-    even.n_gpus_per_node = resource_pool.n_gpus_per_node
-    return even
