@@ -108,7 +108,10 @@ class Search:
         self.model.clear_hints()
         for index in range(len(self.model.proto.variables)):
             variable = self.model.get_int_var_from_proto_index(index)
-            self.model.add_hint(variable, self.best.value(variable))
+            value = self.best.value(variable)
+            # Seen once in thousands of runs: a variable dropped by presolve reported as INT_MIN, which no hint may be.
+            if abs(value) < 2**62:
+                self.model.add_hint(variable, value)
 
     def goal(self, name: str, expression: Any) -> tuple[bool, int]:
         """Minimise one goal; returns whether it is proved, and its lower bound."""

@@ -373,7 +373,9 @@ class PlainModel:
         self.model.clear_hints()
         for index in range(len(self.model.proto.variables)):
             variable = self.model.get_int_var_from_proto_index(index)
-            self.model.add_hint(variable, solver.value(variable))
+            value = solver.value(variable)
+            if abs(value) < 2**62:  # OR-Tools now and then reports a variable it dropped as INT_MIN, which no hint may be
+                self.model.add_hint(variable, value)
 
     def workers(self, c: int, solver: cp_model.CpSolver) -> tuple[Worker, ...]:
         """The component's workers, those of one group after each other."""
