@@ -165,6 +165,7 @@ def test_page_carries_the_whole_plan() -> None:
 
 def test_figures_show_themselves_and_compare() -> None:
     assert figure(picture_plans.one_node())._repr_png_().startswith(b"\x89PNG")
+    assert picture_plans.one_node().figure()._repr_png_().startswith(b"\x89PNG")
     both = comparison({"before": picture_plans.one_node(), "after, with colocate": picture_plans.colocated()})
     texts = [text.get_text() for text in both.axes[0].texts]
     assert {"before", "after, with colocate", "train", "critic", "shared GPU"} <= set(texts)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any, NamedTuple
 
 from placewright_models.problem import Problem
@@ -86,6 +87,29 @@ class Plan:
             if goal.name == name:
                 return goal
         raise KeyError(name)
+
+    def figure(self) -> Any:
+        """The plan as a matplotlib figure that shows itself in a notebook; ``placewright.picture`` draws it.
+
+        Raises:
+            ImportError: if placewright or matplotlib is not installed.
+        """
+        # By name, at the call: this package does not depend on the one that can draw.
+        return import_module("placewright.picture").figure(self)
+
+    def figure(self, **options: Any) -> Any:
+        """A picture of the plan as a matplotlib figure, drawn by whoever registered ``placewright.figure``.
+
+        The models know no drawing: the placewright wheel registers its own, which needs ``placewright[picture]``.
+
+        Raises:
+            LookupError: if nothing is registered, because placewright itself is not installed.
+        """
+        from importlib.metadata import entry_points
+
+        for entry in entry_points(group="placewright.figure"):
+            return entry.load()(self, **options)
+        raise LookupError("nothing draws plans here: install placewright[picture]")
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as plain data, ready for JSON (design.md section 6)."""
