@@ -97,7 +97,7 @@ class Plan:
         # By name, at the call: this package does not depend on the one that can draw.
         return import_module("placewright.picture").figure(self)
 
-    def figure(self, **options: Any) -> Any:
+    def figure(self) -> Any:
         """A picture of the plan as a matplotlib figure, drawn by whoever registered ``placewright.figure``.
 
         The models know no drawing: the placewright wheel registers its own, which needs ``placewright[picture]``.
@@ -108,7 +108,7 @@ class Plan:
         from importlib.metadata import entry_points
 
         for entry in entry_points(group="placewright.figure"):
-            return entry.load()(self, **options)
+            return entry.load()(self)
         raise LookupError("nothing draws plans here: install placewright[picture]")
 
     def to_dict(self) -> dict[str, Any]:
