@@ -32,9 +32,9 @@ from placewright_models.codec import load_problem
 from placewright_models.errors import InvalidProblem
 from placewright_models.problem import Problem
 
-EVERY_MIDDLE = 400
+EVERY_MIDDLE = 2000
 """One problem in so many is of middle size."""
-EVERY_EQUAL = 40
+EVERY_EQUAL = 80
 """One problem in so many has several equal domains."""
 MIDDLE_SECONDS = 10.0
 
