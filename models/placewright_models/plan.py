@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any, NamedTuple
 
 from placewright_models.problem import Problem
@@ -87,15 +86,6 @@ class Plan:
             if goal.name == name:
                 return goal
         raise KeyError(name)
-
-    def figure(self) -> Any:
-        """The plan as a matplotlib figure that shows itself in a notebook; ``placewright.picture`` draws it.
-
-        Raises:
-            ImportError: if placewright or matplotlib is not installed.
-        """
-        # By name, at the call: this package does not depend on the one that can draw.
-        return import_module("placewright.picture").figure(self)
 
     def figure(self) -> Any:
         """A picture of the plan as a matplotlib figure, drawn by whoever registered ``placewright.figure``.
