@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from placewright.compat._lazy import LazyModule
 from placewright.compat._nemo_topology import ResourceInsufficientError
+from placewright.compat._plan_in_force import PLAN_VARIABLE
 
 # Late, because the public module imports this one.
 here: Any = LazyModule("placewright.compat.nemo_rl")
@@ -121,6 +122,9 @@ class RayVirtualCluster:
                     f"Not enough {resource}s available. Requested {requested} {resource}s, but only {available} are "
                     "available in the cluster."
                 )
+        if self.use_gpus and PLAN_VARIABLE in os.environ:
+            pins = here.planned_pins(self.name, self._bundle_ct_per_node_list)
+            self.node_resource_constraints = self.node_resource_constraints if pins is None else pins
         per_node = [[self._make_bundle(node) for _ in range(count)] for node, count in enumerate(self._bundle_ct_per_node_list)]
         if use_unified_pg:
             together = [bundle for node in per_node for bundle in node]

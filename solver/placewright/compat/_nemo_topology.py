@@ -14,7 +14,12 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from placewright.compat._nemo_config import NVLINK_DOMAIN_UNKNOWN, TOPO_RANK_UNKNOWN
+from placewright.compat._nemo_config import (
+    NVLINK_DOMAIN_PREFIX,
+    NVLINK_DOMAIN_UNKNOWN,
+    TOPO_RANK_KEY,
+    TOPO_RANK_UNKNOWN,
+)
 
 logger = logging.getLogger("placewright.compat.nemo_rl")
 
@@ -147,3 +152,14 @@ def order_bundles_by_topology(
             place[node] = len(place)
     kept = [b for b in bundles if b.node in place]
     return [b.number for b in sorted(kept, key=lambda b: (place[b.node], b.gpu, b.number))]
+
+
+def _topology_of(resources: dict[str, float]) -> tuple[str, int]:
+    """NVLink domain and topo rank that a node's resources tell, each "unknown" where they do not."""
+    domain, rank = NVLINK_DOMAIN_UNKNOWN, TOPO_RANK_UNKNOWN
+    for key, value in resources.items():
+        if key.startswith(NVLINK_DOMAIN_PREFIX):
+            domain = key
+        if key == TOPO_RANK_KEY:
+            rank = int(value)
+    return domain, rank

@@ -4,8 +4,9 @@ Usage: import from here what a script imports from ``nemo_rl.distributed.virtual
 
     python -m placewright.compat.nemo_rl examples/run_grpo.py --config grpo.yaml
 
-Beyond NeMo-RL: ``select_segments`` plans several roles jointly (N1, N2), ``check_group_span`` tells whether parallel
-groups stay inside a segment or a domain, ``node_pins`` pins logical nodes to chosen nodes (N7), and
+With ``PLACEWRIGHT_PLAN`` set to a plan file, its clusters get exactly the planned nodes. Beyond NeMo-RL:
+``select_segments`` plans several roles jointly (N1, N2), ``check_group_span`` tells whether parallel groups stay inside
+a segment or a domain, ``node_pins`` pins logical nodes to chosen nodes (N7), and
 ``RayVirtualCluster(..., bundle_order="nested")`` numbers ranks without interleaving domains or nodes (N3..N6).
 
 When to modify: when NeMo-RL's module gains a name. Functions that use Ray or each other stay in this file: callers and
@@ -58,13 +59,16 @@ from placewright.compat._nemo_config import (
     ClusterConfig,
     git_root,
 )
+from placewright.compat._nemo_planned import planned_pins, planned_ray_ids  # noqa: F401 - the cluster pins through this global
 from placewright.compat._nemo_segments import GroupSpan, SegmentRole, check_group_span, select_segments
 from placewright.compat._nemo_topology import (
     ResourceInsufficientError,
     _sort_bundle_indices_by_topology,
+    _topology_of,
     order_bundles_by_topology,
     select_segment_nodes,
 )
+from placewright.compat._plan_in_force import PLAN_VARIABLE
 
 __all__ = [
     "DEFAULT_DYNAMO_CONTROL_PORT_RANGE_HIGH",
@@ -269,17 +273,6 @@ def init_ray(log_dir: str | None = None) -> None:
     logger.info("Started a local Ray cluster tagged %s: %s", tag, ray.cluster_resources())
 
 
-def _topology_of(resources: dict[str, float]) -> tuple[str, int]:
-    """NVLink domain and topo rank that a node's resources tell, each "unknown" where they do not."""
-    domain, rank = NVLINK_DOMAIN_UNKNOWN, TOPO_RANK_UNKNOWN
-    for key, value in resources.items():
-        if key.startswith(NVLINK_DOMAIN_PREFIX):
-            domain = key
-        if key == TOPO_RANK_KEY:
-            rank = int(value)
-    return domain, rank
-
-
 @_remote(num_gpus=1)
 def _get_gpu_id_info() -> tuple[int, str, int]:
     """Ray task: GPU id of its bundle, and NVLink domain and topo rank of its node."""
@@ -344,6 +337,12 @@ def prepare_segment_topology(
         return None, [], {}
     if topology is None:
         topology = get_ray_cluster_topology()
+    if PLAN_VARIABLE in os.environ:
+        # Domains leave open which of their nodes it is (N7), and roles one after another get in each other's way (N2).
+        planned = planned_ray_ids(role, num_nodes)
+        if planned is not None:
+            print(f"  ✓ Planned allocation: {num_nodes} {role} nodes (segment_size={segment_size})", flush=True)
+            return node_pins(planned), [node for node in topology if node not in set(planned)], topology
     if all(domain == NVLINK_DOMAIN_UNKNOWN for domain, _ in topology.values()):
         print(
             f"  ⚠ segment_size={segment_size} is set but no NVLink domain info found, falling back to unordered allocation",
