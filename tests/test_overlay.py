@@ -128,7 +128,7 @@ def test_an_overlay_file_is_named(tmp_path: Path) -> None:
     path = tmp_path / "health.yaml"
     path.write_text("nodes: {n9: {excluded: x}}\n")
     refused(r"health\.yaml\.nodes\.n9: 'n9' is not a node", overlays=[path])
-    refused(r"gone\.yaml: invalid problem\n  there is no such file", overlays=["gone.yaml"])
+    refused(r"gone\.yaml: there is no such file", overlays=["gone.yaml"])
 
 
 # Other plans
@@ -170,7 +170,7 @@ def test_an_occupied_plan_that_does_not_belong_to_the_cluster() -> None:
 def test_an_occupied_file_that_is_no_plan(tmp_path: Path) -> None:
     path = tmp_path / "p.json"
     path.write_text("{}")
-    refused(re.escape(str(path)) + r": invalid problem\n  format: is missing: this is not a plan", occupied=[path])
+    refused(re.escape(str(path)) + r": invalid plan\n  format: is missing: this is not a plan", occupied=[path])
 
 
 def test_what_is_laid_over_a_faulty_cluster_adds_no_faults() -> None:

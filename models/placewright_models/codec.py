@@ -107,7 +107,7 @@ def load_plan(path: str | Path, problem: Problem | None = None) -> Plan:
     try:
         return plan_from_dict(data, problem)
     except InvalidProblem as error:
-        raise InvalidProblem(error.faults, str(path)) from None
+        raise InvalidProblem(error.faults, str(path), "plan") from None
 
 
 def dump_yaml(data: Any) -> str:

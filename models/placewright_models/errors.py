@@ -32,14 +32,21 @@ class Fault:
 
 
 class InvalidProblem(PlacewrightError, ValueError):
-    """The input cannot be right on any cluster, or names something that is not there. Carries all faults at once."""
+    """The input cannot be right on any cluster, or names something that is not there. Carries all faults at once.
 
-    def __init__(self, faults: Sequence[Fault], source: str = "") -> None:
+    ``source`` is the file, ``what`` it was to hold: a problem or a plan.
+    """
+
+    def __init__(self, faults: Sequence[Fault], source: str = "", what: str = "problem") -> None:
         self.faults: tuple[Fault, ...] = tuple(faults)
         self.source = source
         head = f"{source}: " if source else ""
         count = len(self.faults)
-        title = f"{head}invalid problem" if count == 1 else f"{head}invalid problem, {count} faults"
+        if count == 1 and source and not self.faults[0].place:
+            # About the file as a whole.
+            super().__init__(f"{head}{self.faults[0]}")
+            return
+        title = f"{head}invalid {what}" if count == 1 else f"{head}invalid {what}, {count} faults"
         shown = [f"  {fault}" for fault in self.faults[:50]]
         if count > 50:
             shown.append(f"  ... and {count - 50} more")

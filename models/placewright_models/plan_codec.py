@@ -176,7 +176,7 @@ def plan_from_dict(data: Mapping[str, Any], problem: Problem | None = None) -> P
     except _Enough:
         plan = None
     if reader.faults or plan is None:
-        raise InvalidProblem(reader.faults, "plan")
+        raise InvalidProblem(reader.faults, "", "plan")
     return plan
 
 

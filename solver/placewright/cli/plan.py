@@ -6,7 +6,18 @@ from typing import Annotated
 
 import typer
 
-from placewright.cli.base import Format, Map, NoColor, Output, ProblemFile, Quiet, Verbose, say
+from placewright.cli.base import (
+    EXIT_INVALID,
+    CommandFailed,
+    Format,
+    Map,
+    NoColor,
+    Output,
+    ProblemFile,
+    Quiet,
+    Verbose,
+    say,
+)
 from placewright.cli.reading import Address, ClusterFile, Exclude, Occupied, Overlay, read_problem, time_limit_ok
 
 SOLVERS = ("cp-sat", "greedy")
@@ -54,6 +65,8 @@ def plan(
     from placewright.cli.output import check_map, check_output, choose_target, put_map, put_plan
     from placewright.cli.progress import Progress
 
+    if solver not in SOLVERS:
+        raise CommandFailed(f"--solver {solver}: write {' or '.join(SOLVERS)}", EXIT_INVALID)
     target = choose_target(format, output)
     check_output(output)
     check_map(map)
