@@ -148,29 +148,42 @@ class Start:
 
 def smallest_change(settings: VerlSettings, cluster: Cluster, verdict: str) -> tuple[list[str], str]:
     """The planner's reasons where it finds no placement either, and the smallest change that helps."""
-    reasons, feasible = _reasons(settings, cluster)
+    reasons, order = _reasons(settings, cluster, verdict)
     changed = _other_numbers(settings, cluster) if settings.uniform else _even_pools(settings, cluster)
-    if feasible:
+    if order:
         planned = "plan it (placewright import, placewright plan) and run verl with PLACEWRIGHT_PLAN set to the plan"
+        planned += " and PLACEWRIGHT_ORDER=topology" if order == "topology" else ""
         return [], f"{changed}, or a placement exists: {planned}" if changed else f"a placement exists: {planned}"
     if changed:
         return reasons, changed
     return reasons, "no placement exists on this cluster, and no smaller trainer.nnodes and n_gpus_per_node helps"
 
 
-def _reasons(settings: VerlSettings, cluster: Cluster) -> tuple[list[str], bool]:
+def _reasons(settings: VerlSettings, cluster: Cluster, verdict: str) -> tuple[list[str], str]:
+    """Why the planner finds no placement that verl can carry out; nothing, and the rank order, where it finds one."""
     from dataclasses import replace
 
+    from placewright.export.target import ExportRefused
+    from placewright.export.verl import ordered_pools
     from placewright.pipeline import plan
 
+    # Whether there is a placement does not depend on the goals.
+    problem = replace(problem_of(settings, cluster), goals=())
+    if verdict == "splits":
+        whole = [
+            component if component.group is None else replace(component, group=replace(component.group, mode="required"))
+            for component in problem.components
+        ]
+        problem = replace(problem, components=tuple(whole))
     try:
-        # Whether there is a placement does not depend on the goals.
-        plan(replace(problem_of(settings, cluster), goals=()), time_limit=_TIME_LIMIT_S)
+        _, order = ordered_pools(plan(problem, time_limit=_TIME_LIMIT_S))
     except InfeasibleProblem as error:
-        return [reason.sentence for reason in error.reasons], False
+        return [reason.sentence for reason in error.reasons], ""
+    except ExportRefused as error:
+        return list(error.causes), ""
     except (SolveTimeout, InvalidProblem) as error:
-        return [str(error)], False
-    return [], True
+        return [str(error)], ""
+    return [], order
 
 
 def _starts(settings: VerlSettings, cluster: Cluster) -> bool:

@@ -202,12 +202,14 @@ def problem_of(settings: VerlSettings, cluster: Any) -> Problem:
     known = load_problem({"components": {}}, cluster).cluster
     widest = max((node.gpus for node in known.nodes if node.excluded is None), default=0)
     components: dict[str, dict[str, Any]] = {}
-    rules: dict[str, list[list[str]]] = {"colocate": [], "share_gpus": []}
+    rules: dict[str, list[list[str]]] = {"colocate": [], "share_gpus": [], "same_node": []}
     pools: dict[str, list[str]] = {}
     for pool in settings.pools:
         members = {role: _component(settings, pool, role, role == pool.roles[0], widest) for role in pool.roles}
         components |= members
         pools[pool.name] = list(members)
+        if len(pool.counts) == 1 and pool.roles:
+            rules["same_node"].append([pool.roles[0]])
         covering = [role for role, entry in members.items() if entry["workers"] * entry["gpus"] == pool.size]
         if len(covering) > 1:
             rules["colocate"].append(covering)
@@ -230,13 +232,20 @@ def _component(settings: VerlSettings, pool: PoolSpec, role: str, first: bool, w
         width = settings.widths[role]
         entry = _engine(pool.size, width, cpus, widest)
         per_group = pool.counts[0] // width
-        if first and per_group > 1 and len(set(pool.counts)) == 1 and pool.counts[0] % width == 0 and "group" not in entry:
+        if (
+            first
+            and per_group > 1
+            and len(pool.counts) > 1
+            and len(set(pool.counts)) == 1
+            and pool.counts[0] % width == 0
+            and "group" not in entry
+        ):
             entry["group"] = {"workers": per_group, "within": "node"}
         return entry
     entry = {"workers": pool.size, "gpus": 1, "cpus": cpus}
     if first and len(set(pool.counts)) > 1:
         entry["per_node"] = list(pool.counts)
-    elif first and pool.counts[0] > 1:
+    elif first and len(pool.counts) > 1 and pool.counts[0] > 1:
         # verl's groups are STRICT_PACK: each on one node, several perhaps on the same.
         entry["group"] = {"workers": pool.counts[0], "within": "node"}
     return entry

@@ -70,8 +70,23 @@ def pool_members(plan: Plan) -> dict[str, list[str]]:
     }
 
 
-def verl_pools(plan: Plan) -> list[VerlPool]:
-    """All pools of a plan in verl's form.
+def ordered_pools(plan: Plan) -> tuple[list[VerlPool], str]:
+    """All pools in verl's form, and the order of nodes that makes engines of ranks in a row: by ip unless only topology does.
+
+    Raises:
+        ExportRefused: if the plan says what verl's pools cannot in either order.
+    """
+    try:
+        return verl_pools(plan), "ip"
+    except ExportRefused as refusal:
+        try:
+            return verl_pools(plan, "topology"), "topology"
+        except ExportRefused:
+            raise refusal from None
+
+
+def verl_pools(plan: Plan, order: str = "ip") -> list[VerlPool]:
+    """All pools of a plan in verl's form, with the nodes in one of ``ORDERS``.
 
     Raises:
         ExportRefused: if the plan says what verl's pools cannot.
@@ -84,11 +99,11 @@ def verl_pools(plan: Plan) -> list[VerlPool]:
         causes += _shapes(plan, members)
         if len(members) == 1 and members[0] in REPLICAS and pool != "global_pool":
             pools += [
-                VerlPool(f"rollout_pool_{index}", even_groups(slots_of(plan, workers)), (members[0],))
+                VerlPool(f"rollout_pool_{index}", even_groups(slots_of(plan, workers, order)), (members[0],))
                 for index, workers in enumerate(_replicas(plan, members[0]))
             ]
             continue
-        slots = slots_of(plan, (worker for name in members for worker in plan.workers[name]))
+        slots = slots_of(plan, (worker for name in members for worker in plan.workers[name]), order)
         groups = even_groups(slots)
         for name in members:
             causes += _covers(plan, pool, name, slots, groups)
@@ -141,7 +156,7 @@ def _covers(plan: Plan, pool: str, name: str, slots: Slots, groups: Slots) -> li
         gpus_there = frozenset((worker.node_id, gpu) for worker in workers for gpu in indices_of(worker.ranges))
         if gpus_there not in runs:
             where = ", ".join(f"{worker.node_id}:{format_ranges(worker.ranges)}" for worker in workers)
-            return [f"replica {index} of {name} lies on {where}, which are not {width} ranks in a row in verl's order by ip"]
+            return [f"replica {index} of {name} lies on {where}, which are not {width} ranks in a row, by ip or by topology"]
     return []
 
 
@@ -160,7 +175,7 @@ def _shared(pools: Iterable[VerlPool]) -> list[str]:
 
 def write_verl(plan: Plan) -> str:
     """The pools as YAML text, with comments on what has no word in verl."""
-    pools = verl_pools(plan)
+    pools, order = ordered_pools(plan)
     trainer = next((pool for pool in pools if not pool.name.startswith("rollout_pool_")), None)
     replicas = [pool for pool in pools if pool.name.startswith("rollout_pool_")]
     data: dict[str, Any] = {}
@@ -182,6 +197,8 @@ def write_verl(plan: Plan) -> str:
         "# verl: trainer, reward, ... are its configuration; resource_pool_spec and mapping what its pool manager takes.",
         "# nodes and gpus are where each group lies. They come into force with PLACEWRIGHT_PLAN set to the plan.",
     ]
+    if order == "topology":
+        lines.append("# Engines are ranks in a row only in topological order: set PLACEWRIGHT_ORDER=topology as well.")
     said = {role for pool in pools for role in pool.roles}
     silent = [name for name, workers in plan.workers.items() if workers and name not in said]
     if silent:
