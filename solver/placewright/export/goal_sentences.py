@@ -9,14 +9,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
+from placewright.export.limits import tight_in_domains, tight_in_nodes
 from placewright_models.plan import GoalValue, Plan
+from placewright_models.problem import Problem
 from placewright_models.workload import Component
 
 Counts = Mapping[str, Counter[str]]
 """Component -> node id -> workers there."""
 
+Tight = Callable[[Problem, Component, int, int], str]
+"""Why a component with so many workers cannot lie on fewer units."""
+
 MOST_NAMED = 4
 """Most components named in a sentence."""
+
+MOST_NODES = 20_000
+"""Largest cluster of which it is counted out what a component needs."""
 
 
 def sentence(plan: Plan, goal: GoalValue) -> str:
@@ -39,7 +47,7 @@ def _unplaced(plan: Plan, value: int) -> str:
         and component.max_workers is not None
         and len(plan.workers.get(component.name, ())) < component.max_workers
     ]
-    return _listed(short)
+    return _listed(short) + ("" if plan.idle.gpus else "; no GPU is left")
 
 
 def _moves(_: Plan, value: int) -> str:
@@ -64,23 +72,38 @@ def _domain_span(plan: Plan, value: int) -> str:
         domains = [nodes[node_id].nvlink_domain for node_id in counts]
         where[name] = len(set(domains) - {None}) + domains.count(None)
     known = any(node.nvlink_domain is not None for node in plan.problem.cluster.nodes)
-    return _spans(plan, where, "NVLink domains" if known else "no NVLink domains known, so nodes count")
+    return _spans(plan, where, "NVLink domains" if known else "no NVLink domains known, so nodes count", tight_in_domains)
 
 
 def _node_span(plan: Plan, value: int) -> str:
-    return _spans(plan, {name: len(counts) for name, counts in _counts(plan).items()}, "nodes")
+    return _spans(plan, {name: len(counts) for name, counts in _counts(plan).items()}, "nodes", tight_in_nodes)
 
 
-def _spans(plan: Plan, where: Mapping[str, int], noun: str) -> str:
+def _spans(plan: Plan, where: Mapping[str, int], noun: str, tight: Tight) -> str:
     weighted = [component for component in plan.problem.components if component.span_weight]
     if not weighted:
         return "no component has a span_weight"
-    return f"{noun}: " + _listed(_span(component, where.get(component.name, 0)) for component in weighted)
+    why: dict[str, str] = {}
+    if len(plan.problem.cluster.nodes) <= MOST_NODES:
+        for component in weighted:
+            if where.get(component.name, 0) > 1:
+                workers = len(plan.workers.get(component.name, ()))
+                why[component.name] = tight(plan.problem, component, workers, where[component.name])
+    same = set(why.values())
+    shared = same.pop() if len(same) == 1 else ""
+    spans = _listed(_span(component, where.get(component.name, 0), why if not shared else {}) for component in weighted)
+    if shared:
+        spans += f"; {'its' if len(weighted) == 1 else 'their'} {shared} need as many"
+    return f"{noun}: {spans}"
 
 
-def _span(component: Component, count: int) -> str:
-    times = f" (each counts {component.span_weight:,})" if component.span_weight != 1 else ""
-    return f"{component.name} {count:,}{times}"
+def _span(component: Component, count: int, why: Mapping[str, str]) -> str:
+    reason = why.get(component.name, "")
+    notes = [f"its {reason} need as many"] if reason else []
+    if component.span_weight != 1:
+        notes.append(f"each counts {component.span_weight:,}")
+    shown = f" ({', '.join(notes)})" if notes else ""
+    return f"{component.name} {count:,}{shown}"
 
 
 def _traffic(plan: Plan, value: int) -> str:
