@@ -22,7 +22,7 @@ AUTO = Workers(None, None)
 
 @dataclass(frozen=True)
 class Context:
-    """What the checks look at. ``cluster_known``: every node could be read, so an id that is not there is absent."""
+    """What the checks look at. ``cluster_known``: every node's id could be read, so one that is not there is absent."""
 
     drafts: Mapping[str, Draft]
     cluster: Cluster

@@ -56,8 +56,7 @@ class Pattern:
 
 
 def parse_cluster(data: Any, faults: list[Fault]) -> tuple[Cluster, bool]:
-    """The cluster as far as it can be read, and whether it could be read in full."""
-    before = len(faults)
+    """The cluster as far as it can be read, and whether the id and the GPUs of every node could be."""
     if not isinstance(data, Mapping):
         faults.append(Fault("cluster", f"{show(data)} is not a mapping", "write nodes: under it"))
         return Cluster(()), False
@@ -68,10 +67,10 @@ def parse_cluster(data: Any, faults: list[Fault]) -> tuple[Cluster, bool]:
     on_head = data.get("schedule_on_head")
     if on_head is not None and not isinstance(on_head, bool):
         faults.append(Fault("cluster.schedule_on_head", f"{show(on_head)} is neither true nor false", "write true or false"))
-    nodes = _nodes(data, faults)
+    nodes, known = _nodes(data, faults)
     if levels:
         check_levels(nodes, levels, faults)
-    return Cluster(nodes, levels, on_head is True), len(faults) == before
+    return Cluster(nodes, levels, on_head is True), known
 
 
 def _levels(data: Any, faults: list[Fault]) -> tuple[str, ...]:
@@ -92,32 +91,34 @@ def _levels(data: Any, faults: list[Fault]) -> tuple[str, ...]:
     return tuple(level for level in levels if level not in _RESERVED_LEVELS)
 
 
-def _nodes(data: Mapping[Any, Any], faults: list[Fault]) -> tuple[Node, ...]:
+def _nodes(data: Mapping[Any, Any], faults: list[Fault]) -> tuple[tuple[Node, ...], bool]:
+    """The nodes, and whether the id and the GPUs of every one are known."""
     if data.get("nodes") is None and any(closest(key, ["nodes"]) for key in data if key not in _CLUSTER_KEYS):
-        return ()  # misspelt, and told so
+        return (), False  # misspelt, and told so
     if data.get("nodes") is None:
         faults.append(Fault("cluster.nodes", "is missing", "list the nodes: [{id: node-a, gpus: 8, cpus: 128}]"))
-        return ()
+        return (), False
     raw = data["nodes"]
     if not isinstance(raw, (list, tuple)):
         faults.append(
             Fault("cluster.nodes", f"{show(raw)} is not a list", "list the nodes: [{id: node-a, gpus: 8, cpus: 128}]")
         )
-        return ()
+        return (), False
     read: list[tuple[str, NodeEntry]] = []
-    total = 0
+    total, known = 0, True
     for index, item in enumerate(raw):
         place = f"cluster.nodes[{index}]"
         entry, broken = validate_part(NodeEntry, item, place, faults)
         _check_entry(entry, broken, place, faults)
+        known = known and entry.id is not None and not {"id", "count", "start", "gpus"} & broken
         total += entry.count or 1
         # An entry with faults still gives its ids where it can, so that names elsewhere are not called absent.
         if entry.id is not None:
             read.append((place, entry))
     if total > values.MAX_NODES:
         faults.append(Fault("cluster.nodes", f"{total:,} nodes", f"at most {values.MAX_NODES:,}"))
-        return ()
-    return _expand(read, faults)
+        return (), False
+    return _expand(read, faults), known
 
 
 def _check_entry(entry: NodeEntry, broken: frozenset[str], place: str, faults: list[Fault]) -> None:

@@ -24,6 +24,7 @@ from placewright_models.cluster import Cluster, Node, Occupation
 from placewright_models.cluster_reading import check_indices, check_use
 from placewright_models.errors import Fault
 from placewright_models.plan import Plan
+from placewright_models.quantities import natural_key
 from placewright_models.schema import OverlayEntry, validate_part
 from placewright_models.values import listed, nearest, show
 
@@ -41,7 +42,7 @@ def exclude(cluster: Cluster, names: Sequence[str], faults: list[Fault]) -> Clus
             if name in ids or name in domains:
                 wanted.add(name)
             elif name:
-                options = [*ids, *domains]
+                options = sorted([*ids, *domains], key=natural_key)
                 faults.append(
                     Fault("exclude", f"{name} is neither a node nor an NVLink domain of the cluster", nearest(name, options))
                 )

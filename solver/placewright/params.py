@@ -10,6 +10,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from placewright_models.errors import Fault, InvalidProblem
+
 
 @dataclass(frozen=True, slots=True)
 class SolveParams:
@@ -44,6 +46,18 @@ class SolveParams:
     most_components_in_sets: int = 5
     most_levels: int = 256
     staged_above: int = 4000
+
+    def __post_init__(self) -> None:
+        faults = []
+        limit = self.time_limit
+        if isinstance(limit, bool) or not isinstance(limit, (int, float)) or limit != limit:
+            faults.append(Fault("time_limit", f"{limit!r} is not a number of seconds", "write a number such as 30"))
+        for name, least, most in (("workers", 1, 1024), ("seed", 0, 2**31 - 1)):
+            value = getattr(self, name)
+            if type(value) is not int or not least <= value <= most:
+                faults.append(Fault(name, f"{value!r} is out of range", f"a whole number from {least} to {most}"))
+        if faults:
+            raise InvalidProblem(faults)
 
     def with_(self, **changes: Any) -> SolveParams:
         """The same settings with some changed."""

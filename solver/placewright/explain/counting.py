@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 
 from placewright.encode.local import Local
 from placewright.explain.quick import Counted
@@ -67,6 +68,8 @@ class Counting:
             return self._groups(component)
         if "per_node" in fields or "nodes" in fields:
             return self._per_node(component, usable)
+        if "per_node_of" in fields:
+            return self._follower(component)
         if "cpus" in fields:
             return self._host(component, usable, "cpus")
         if "memory" in fields:
@@ -257,6 +260,18 @@ class Counting:
         free = {node.id: node.available_gpus for node in usable}
         return Room(sentence, "nodes", nodes, len(fitting), free)
 
+    def _follower(self, component: Component) -> Room:
+        """One worker on each node of another component: its nodes and this component's must be the same."""
+        c, workers = self.job.index[component.name], component.min_workers or 0
+        leader = self.problem.by_name[component.per_node_of or component.name]
+        able = [node.id for node, t in self.nodes if self._alone(c, t) and self._alone(self.job.index[leader.name], t)]
+        most = len(able) if leader.max_workers is None else min(len(able), leader.max_workers)
+        sentence = (
+            f"{component.name}: {workers} workers, one on each node of {leader.name}, need {workers} nodes; "
+            f"{leader.name} can be on {most} at most ({listed(able) or 'no node can host both'})"
+        )
+        return Room(sentence, "nodes", workers, most, dict.fromkeys(able, 1))
+
     def total_room(self, fields: set[str]) -> Room:
         """What several components together run short of."""
         job = self.job
@@ -326,6 +341,10 @@ class Counting:
 
     def rule_numbers(self, place: str, names: tuple[str, ...]) -> str:
         """For a rule over nodes or domains: how many each component needs alone, and how many there are."""
+        if "colocate" in place:
+            return self._same_gpus(names)
+        if "same_" in place:
+            return self._in_one_unit(names, "domain" in place)
         if "separate" not in place:
             return ""
         by_domain = "domains" in place
@@ -353,6 +372,42 @@ class Counting:
             if self.counted.topology.classes[t].may
         }
         return f": they need at least {total} {unit} of their own ({', '.join(needs)}), there are {len(usable)}"
+
+    def _same_gpus(self, names: tuple[str, ...]) -> str:
+        """How many GPUs each of several components takes that must take the same ones."""
+        members = [name for name in names if name in self.problem.by_name]
+        takes = []
+        for name in members:
+            component = self.problem.by_name[name]
+            workers, gpus = component.max_workers or 0, component.gpus
+            least = -(-(component.min_workers or 0) // component.workers_per_gpu) if component.fractional else None
+            takes.append(f"{name} {plain_number(workers * gpus) if least is None else f'{least} to {workers}'}")
+        return f": GPUs that they take: {', '.join(takes)}"
+
+    def _in_one_unit(self, names: tuple[str, ...], by_domain: bool) -> str:
+        """What several components need together, and what each node or domain has, for what is short somewhere."""
+        chosen = [self.problem.by_name[name] for name in names if name in self.problem.by_name]
+        needs = [sum(((c.min_workers or 0) * c.gpus for c in chosen), Decimal(0))]
+        needs.append(sum(((c.min_workers or 0) * c.cpus for c in chosen), Decimal(0)))
+        rooms: dict[str, list[Decimal | None]] = {}
+        for node, t in self.nodes:
+            if not self.counted.topology.classes[t].may:
+                continue
+            key = "/".join(self.problem.cluster.unit_or_node(node, DOMAIN_LEVEL)[1:]) if by_domain else node.id
+            room = rooms.setdefault(key, [Decimal(0), Decimal(0)])
+            cpus = None if node.free_cpu_units is None else Decimal(node.free_cpu_units) / UNITS
+            room[0] = (room[0] or Decimal(0)) + node.available_gpus
+            room[1] = None if room[1] is None or cpus is None else room[1] + cpus
+
+        def amounts(gpus: Decimal | None, cpus: Decimal | None) -> str:
+            text = f"{plain_number(gpus or Decimal(0))} GPUs"
+            if needs[1]:
+                text += f" and {'any number of' if cpus is None else plain_number(cpus)} CPUs"
+            return text
+
+        shown = [f"{key} {amounts(*room)}" for key, room in rooms.items()]
+        wanted = amounts(*needs)
+        return f": together {wanted}; free in one {'domain' if by_domain else 'node'}: {listed(shown) or 'none'}"
 
 
 def listed(names: list[str] | tuple[str, ...], joint: str = ", ") -> str:

@@ -121,6 +121,15 @@ def keep_only(problem: Problem, kept: Iterable[Requirement]) -> Problem:
     )
 
 
+def alone(problem: Problem, name: str) -> Problem:
+    """The problem with all that one component asks by itself: its fields, and the rules that name nothing else."""
+    kept = requirements_of(problem.by_name[name])
+    for rule in RULE_LISTS:
+        entries = enumerate(getattr(problem.rules, rule))
+        kept += [Requirement(rule, index=index) for index, entry in entries if set(entry) == {name}]
+    return keep_only(problem, kept)
+
+
 def _needed(component: Component) -> bool:
     """Whether the component's remaining requirements ask for any worker of it."""
     return bool(component.min_workers or component.nodes or isinstance(component.per_node, tuple) or component.per_node_of)

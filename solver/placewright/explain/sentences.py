@@ -12,7 +12,7 @@ from decimal import Decimal
 
 from placewright.explain.core import Questions
 from placewright.explain.counting import Counting, Room
-from placewright.explain.requirements import Requirement, keep_only
+from placewright.explain.requirements import Requirement, alone, keep_only
 from placewright.explain.shortage import FRAGMENTED, OCCUPIED, TOO_SMALL, holders, kind_of_shortage
 from placewright_models.errors import Reason
 from placewright_models.problem import Problem
@@ -45,7 +45,9 @@ def _one_component(questions: Questions, core: Sequence[Requirement], reduced: P
     kind = kind_of_shortage(questions, reduced)
     counting = Counting(reduced)
     room = counting.room(component, fields)
-    most = questions.most_workers(reduced, component.name) if "workers" in fields else None
+    most = questions.most_workers(alone(questions.problem, component.name), component.name) if "workers" in fields else None
+    if most is None and "workers" in fields:
+        most = questions.most_workers(reduced, component.name)
     verdict = room.sentence
     if most is not None:
         verdict += f"; at most {most} of {component.min_workers} workers fit"

@@ -6,8 +6,9 @@ the GPU model where the node has holes. Answers are remembered. Modify this file
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
+from typing import TypeAlias
 
 from placewright.job import Job
 from placewright.layout.gpu_model import decide
@@ -15,6 +16,8 @@ from placewright.layout.intervals import Effort, TooHard, lengths_by_total, sear
 from placewright.layout.shape import Piece, Shape, demand
 from placewright.layout.span import cotree, least_span
 from placewright_models.quantities import UNITS
+
+Search: TypeAlias = Callable[[Shape, "tuple[int, ...]", Sequence[Piece]], bool]
 
 _STEPS = 2_000
 """Steps of one interval search; a solver call takes about as long."""
@@ -31,6 +34,9 @@ class Fits:
         self.job = job
         self.hard = 0
         self._known: dict[tuple[Shape, tuple[int, ...]], bool] = {}
+        self._searched: dict[Shape, tuple[list[tuple[int, ...]], list[tuple[int, ...]]]] = {}
+        # Fewer workers fit wherever more do: a layout loses them at the end of a range. Not so where GPU sets must be equal.
+        self._monotone = all(len(item.members) == 1 for item in job.items)
 
     def __call__(self, shape: Shape, counts: Sequence[int]) -> bool:
         """Whether ``counts[c]`` workers of each component have a layout on the node."""
@@ -59,7 +65,7 @@ class Fits:
         if len(shape.runs) == 1:
             if exact and not watched and not aligned:
                 return True
-            return self._by_intervals(shape, counts, pieces)
+            return self._once(shape, counts, pieces, self._by_intervals)
         wide = [piece for piece in pieces if job.items[piece.item].width > 1]
         if not watched:
             # One-GPU pieces need no neighbours, so only the number of GPUs counts.
@@ -69,7 +75,28 @@ class Fits:
             if not sharing and not aligned:
                 blocks = sorted(((job.items[p.item].width, p.blocks) for p in wide), reverse=True)
                 return pack_runs(tuple(sorted(shape.lengths())), tuple(blocks))
-        return decide(job, shape, counts, present)
+        return self._once(shape, counts, pieces, self._by_model)
+
+    def _once(self, shape: Shape, counts: tuple[int, ...], pieces: Sequence[Piece], search: Search) -> bool:
+        """A search, saved where an earlier one on such a node decides: more workers fitted, or fewer did not."""
+        if not self._monotone:
+            return search(shape, counts, pieces)
+        fitted, failed = self._searched.setdefault(shape, ([], []))
+        if any(all(a >= b for a, b in zip(other, counts, strict=True)) for other in fitted):
+            return True
+        if any(all(a <= b for a, b in zip(other, counts, strict=True)) for other in failed):
+            return False
+        answer = search(shape, counts, pieces)
+        if answer:
+            fitted[:] = [other for other in fitted if any(a > b for a, b in zip(other, counts, strict=True))]
+            fitted.append(counts)
+        else:
+            failed[:] = [other for other in failed if any(a < b for a, b in zip(other, counts, strict=True))]
+            failed.append(counts)
+        return answer
+
+    def _by_model(self, shape: Shape, counts: Sequence[int], pieces: Sequence[Piece]) -> bool:
+        return decide(self.job, shape, counts, [piece.item for piece in pieces])
 
     def _by_intervals(self, shape: Shape, counts: Sequence[int], pieces: Sequence[Piece]) -> bool:
         effort = Effort(_STEPS)
@@ -80,7 +107,7 @@ class Fits:
             )
         except TooHard:
             self.hard += 1
-            return decide(self.job, shape, counts, [piece.item for piece in pieces])
+            return self._by_model(shape, counts, pieces)
 
 
 def _units(job: Job, pieces: Sequence[Piece], counts: Sequence[int]) -> int:
