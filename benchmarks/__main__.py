@@ -33,6 +33,8 @@ def main(arguments: list[str] | None = None) -> int:
     for name, text in (("check", "verify every stored answer again"), ("report", "write report.md and plots")):
         command = commands.add_parser(name, help=text)
         command.add_argument("folder", type=Path)
+        if name == "report":
+            command.add_argument("--readme", action="store_true", help="put the headline tables into README.md too")
     startup = commands.add_parser("startup", help="time imports and the command line as processes")
     startup.add_argument("--out", type=Path)
     startup.add_argument("--repeat", type=int, default=7)
@@ -108,6 +110,11 @@ def _report(given: argparse.Namespace) -> int:
     from benchmarks.report import report
 
     print(f"wrote {report(given.folder)}")
+    if getattr(given, "readme", False):
+        from benchmarks.headline import README, fill
+
+        fill(given.folder)
+        print(f"wrote the tables into {README.name}")
     return 0
 
 

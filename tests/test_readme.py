@@ -90,3 +90,25 @@ def test_every_command_shown_exists() -> None:
     names = {name for name, _ in COMMANDS}
     for shown in re.findall(r"^    placewright (\w+)", README, re.MULTILINE):
         assert shown in names
+
+
+def test_the_headline_tables_are_those_of_the_stored_run(tmp_path: Path) -> None:
+    from benchmarks.headline import fill
+    from benchmarks.registry import chosen
+    from benchmarks.runs import append, run_one
+
+    stored = re.search(r"\]\((benchmarks/results/[^)]+)/report\.md\)", README)
+    copy = tmp_path / "README.md"
+    copy.write_text(README, encoding="utf-8")
+    if stored is not None:
+        fill(ROOT / stored[1], copy)
+        assert copy.read_text(encoding="utf-8") == README
+        return
+    folder = tmp_path / "tiny"
+    folder.mkdir()
+    instance = chosen(["tiny"])[0]
+    append(folder, [run_one(instance, solver) for solver in ("placewright", "first-fit")])
+    fill(folder, copy)
+    text = copy.read_text(encoding="utf-8")
+    assert re.search(r"\| placewright \| 1 of 1 \| 1 \| 1 \|", text)
+    assert text.endswith(README.partition("<!-- /benchmarks -->")[2])
