@@ -59,11 +59,11 @@ class Encoding:
         self.problem = problem
         self.pooled = pooled
         self.only = only
-        self.job = base.job if base else Job(problem)
-        self.local = base.local if base else Local(self.job)
+        self.job: Job = base.job if base else Job(problem)
+        self.local: Local = base.local if base else Local(self.job)
         self.model = cp_model.CpModel()
         goals = [GOAL_BY_NAME[name] for name in problem.goals]
-        self.topology = base.topology if base else topology or Topology(self.job, needed_levels(self.job))
+        self.topology: Topology = base.topology if base else topology or Topology(self.job, needed_levels(self.job))
         self.exact = frozenset(self.local.exact.union(*(goal.exact(self.job) for goal in goals)))
         self.per_domain = needs_single_domains(self.job, self.topology)
         self.measured_even = any(goal.name == "evenness" for goal in goals)

@@ -54,13 +54,13 @@ def role_nodes(plan: Plan) -> dict[str, Slots]:
     used = dict.fromkeys(node for slots in roles.values() for node, _ in slots)
     causes += [f"node {node} has no ip to pin it by: plan on a discovered cluster" for node in used if not known[node].ip]
     ips: dict[str, str] = {}
-    for node in plan.problem.cluster.nodes:
-        if node.ip and (node.id in used or ips.get(node.ip) in used):
-            other = ips.setdefault(node.ip, node.id)
-            if other != node.id:
-                causes.append(f"nodes {other} and {node.id} have the ip {node.ip} both, which pins neither")
-        elif node.ip:
-            ips.setdefault(node.ip, node.id)
+    for machine in plan.problem.cluster.nodes:
+        if machine.ip and (machine.id in used or ips.get(machine.ip) in used):
+            other = ips.setdefault(machine.ip, machine.id)
+            if other != machine.id:
+                causes.append(f"nodes {other} and {machine.id} have the ip {machine.ip} both, which pins neither")
+        elif machine.ip:
+            ips.setdefault(machine.ip, machine.id)
     if causes:
         raise ExportRefused("nemo-rl", causes)
     return roles
