@@ -546,7 +546,7 @@ def test_every_error_has_its_exit_code(capsys: pytest.CaptureFixture[str]) -> No
 @pytest.mark.ray
 @pytest.mark.timeout(300)
 def test_apply_simulated_prints_the_plan_and_what_was_found(tmp_path: Path) -> None:
-    pytest.importorskip("ray.util")  # not plain "ray": the folder tests/ray would do for that
+    pytest.importorskip("ray.util")  # not plain "ray": the folder tests/on_ray would do for that
     plan = placewright.plan(placewright.load_problem(ROOT / "examples" / "verl-8-and-4.yaml"))
     file = write(tmp_path / "plan.json", placewright.export(plan, "json"))
     done = subprocess.run(

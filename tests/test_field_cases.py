@@ -29,9 +29,9 @@ CASES = yaml.safe_load((Path(__file__).parent / "vectors" / "field_cases.yaml").
 ELSEWHERE = {
     "FC-13": "hand-written ranges: test_compat_rlightning_manual.py",
     "FC-14a": "hand-written ranges: test_compat_rlightning_manual.py",
-    "FC-15": "bundle indices on Ray: tests/ray",
-    "FC-24b": "order of Ray's bundles: tests/ray",
-    "FC-24d": "values of Ray resources: tests/ray",
+    "FC-15": "bundle indices on Ray: tests/on_ray",
+    "FC-24b": "order of Ray's bundles: tests/on_ray",
+    "FC-24d": "values of Ray resources: tests/on_ray",
     "FC-29a": "replanning after a lost node needs a previous plan, which this version refuses: a later issue",
     "FC-29b": "replanning after a lost node needs a previous plan, which this version refuses: a later issue",
     "FC-29d": "replanning after a lost node needs a previous plan, which this version refuses: a later issue",

@@ -68,7 +68,7 @@ def test_the_python_snippet_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest
 
 @pytest.mark.ray
 def test_the_ray_snippet_runs() -> None:
-    pytest.importorskip("ray.util")  # not plain "ray": the folder tests/ray would do for that
+    pytest.importorskip("ray.util")  # not plain "ray": the folder tests/on_ray would do for that
     done = subprocess.run([sys.executable, "-c", block("ray")], cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert "node-a" in done.stdout

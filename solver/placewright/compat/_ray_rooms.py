@@ -1,7 +1,7 @@
 """Where Ray would put placement groups on an idle cluster, followed without Ray.
 
 Ray serves groups one after another and never moves one again. A STRICT_PACK group goes to the node that keeps the
-greatest share of what it asks for free (measured on 2.60, see tests/ray/test_compat_verl.py), so a small group can take
+greatest share of what it asks for free (measured on 2.60, see tests/on_ray/test_compat_verl.py), so a small group can take
 the large node from a later one although both would fit.
 
 When to modify: when Ray chooses nodes in another way.
