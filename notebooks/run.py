@@ -18,6 +18,7 @@ import sys
 import time
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import nbformat
 from nbclient import NotebookClient
@@ -31,7 +32,7 @@ SECONDS = 120
 """Most for one cell."""
 
 
-def run(path: Path) -> nbformat.NotebookNode:
+def run(path: Path) -> Any:
     """The notebook with fresh outputs, run from the root of the repository."""
     notebook = nbformat.read(path, as_version=4)
     client = NotebookClient(notebook, timeout=SECONDS, kernel_name="python3", resources={"metadata": {"path": str(ROOT)}})

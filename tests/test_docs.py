@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from pathlib import Path
 
 import pytest
 import yaml
 
+import placewright
 from placewright.goals import GOALS
 from placewright.rules import RULES
 
@@ -37,3 +39,16 @@ def test_the_navigation_names_every_page() -> None:
 def test_yaml_on_pages_can_be_read(path: Path) -> None:
     for block in re.findall(r"^```yaml\n(.*?)^```", path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
         yaml.safe_load(block)
+
+
+def test_every_picture_shows_a_difference() -> None:
+    spec = importlib.util.spec_from_file_location("make_pictures", DOCS / "make_pictures.py")
+    assert spec is not None
+    assert spec.loader is not None
+    make_pictures = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(make_pictures)
+    for name, entry in yaml.safe_load((DOCS / "pictures.yaml").read_text(encoding="utf-8")).items():
+        changed = make_pictures.laid_over(entry["problem"], entry["change"])
+        plans = [placewright.plan(placewright.load_problem(data), workers=1) for data in (entry["problem"], changed)]
+        assert all(plan.status == "optimal" for plan in plans), name
+        assert plans[0].workers != plans[1].workers, name
