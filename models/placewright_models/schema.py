@@ -134,11 +134,11 @@ class ComponentEntry(Entry):
     gpus_per_replica: Annotated[Decimal | None, PlainValidator(maybe(values.replica_gpus))] = None
     """GPUs of one engine; goes with replicas."""
     gpus: Annotated[Decimal, PlainValidator(values.worker_gpus)] = Decimal(0)
-    """GPUs of one worker: 0, a share below 1, or a whole number."""
+    """GPUs of one worker: 0 (also if left out), a share below 1, or a whole number."""
     cpus: Annotated[Decimal, _Number] = Decimal(1)
-    """CPUs of one worker."""
+    """CPUs of one worker; left out means 1."""
     memory: Annotated[int, _Memory] = 0
-    """Memory of one worker, in bytes or with KiB, MiB, GiB, TiB."""
+    """Memory of one worker, in bytes or with KiB, MiB, GiB, TiB; left out means none."""
     gpu_share: Annotated[Decimal | None, PlainValidator(maybe(values.share))] = None
     """How much of each of its GPUs a whole-GPU worker holds against other components. Left out: they take turns."""
     kind: Annotated[str | None, PlainValidator(maybe(values.choice("collective", "replicas", "helpers")))] = None

@@ -33,8 +33,9 @@ def apply(
     verbose: Verbose = False,
     no_color: NoColor = False,
 ) -> None:
-    """Make Ray placement groups on exactly the planned GPUs, prove it from inside each, and print what was found.
+    """Make Ray placement groups on exactly the planned GPUs.
 
+    Proves it from inside each, and prints what was found.
     Without --detach or --hold everything is let go again: a rehearsal.
 
     \b

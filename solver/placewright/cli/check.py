@@ -39,9 +39,9 @@ def check(
     verbose: Verbose = False,
     no_color: NoColor = False,
 ) -> None:
-    """Say whether a framework will start with this configuration as it would place it itself, and if not, why.
+    """Say whether a framework would start as it places itself.
 
-    Changes and starts nothing. Ends 0 where it starts, 3 where it fails, hangs, or cuts a worker or group in two.
+    And if not, why. Changes and starts nothing. Ends 0 where it starts, 3 where it fails, hangs, or cuts a worker or group in two.
 
     \b
     placewright check --from verl ppo_trainer.yaml --cluster cluster.yaml trainer.nnodes=2

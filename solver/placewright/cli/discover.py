@@ -27,7 +27,7 @@ def discover(
     verbose: Verbose = False,
     no_color: NoColor = False,
 ) -> None:
-    """Write the cluster section of a problem from a running Ray cluster.
+    """Write the cluster section from a running Ray cluster.
 
     \b
     placewright discover -o cluster.yaml

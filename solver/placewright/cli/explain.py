@@ -30,8 +30,9 @@ def explain(
     verbose: Verbose = False,
     no_color: NoColor = False,
 ) -> None:
-    """Say why a problem has no plan: a minimal set of requirements that cannot hold together, in numbers.
+    """Say why a problem has no plan.
 
+    Names a minimal set of requirements that cannot hold together, in numbers.
     Ends 3 with the reasons where there is no plan, 0 where there is one, 4 where time ran out before either was known.
 
     \b
@@ -74,7 +75,7 @@ def _text(refusal: InfeasibleProblem) -> str:
     reasons = refusal.reasons
     head = "no placement exists"
     if len(reasons) > 1:
-        head += f": these {len(reasons)} requirements cannot hold together, and dropping any of them would be enough"
+        head += f": these {len(reasons)} requirements cannot hold together; dropping any one ends this conflict"
     lines = [head, *(f"  {reason.requirement}: {reason.sentence}" for reason in reasons)]
     # What the exception says beyond its reasons: the note.
     noted = str(refusal).splitlines()[1 + len(reasons) :]

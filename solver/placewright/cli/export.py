@@ -14,7 +14,7 @@ def export(
     verbose: Verbose = False,
     no_color: NoColor = False,
 ) -> None:
-    """Write a plan in another form: a table, JSON, YAML, or a framework's own configuration.
+    """Write a plan as text, data or a framework's configuration.
 
     A format that cannot say what the plan says refuses, and says what it cannot say.
 

@@ -33,7 +33,9 @@ def import_(
     verbose: Verbose = False,
     no_color: NoColor = False,
 ) -> None:
-    """Make a problem of another framework's configuration, with what the framework assumes written out.
+    """Make a problem of another framework's configuration.
+
+    What the framework assumes is written out.
 
     \b
     placewright import --from verl ppo_trainer.yaml --cluster cluster.yaml -o problem.yaml

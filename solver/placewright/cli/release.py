@@ -20,7 +20,9 @@ def release(
     verbose: Verbose = False,
     no_color: NoColor = False,
 ) -> None:
-    """Let go of a plan that apply --detach left standing: its placement groups and its name.
+    """Let go of a plan that apply --detach left standing.
+
+    Its placement groups are removed, and its name is free again.
 
     \b
     placewright release my-job --address 10.0.0.1:6379

@@ -11,8 +11,9 @@ def schema(
     verbose: Verbose = False,
     no_color: NoColor = False,
 ) -> None:
-    """Write the JSON schema of problem files, with which editors complete and check them.
+    """Write the JSON schema of problem files, for editors.
 
+    Editors complete and check problem files with it.
     Then let the problem file begin with the line: # yaml-language-server: $schema=problem.schema.json
 
     \b

@@ -203,7 +203,7 @@ def _other_numbers(settings: VerlSettings, cluster: Cluster) -> str:
             lost = pool.size - other_nodes * other_gpus
             text = f"trainer.nnodes={other_nodes} trainer.n_gpus_per_node={other_gpus}"
             if lost:
-                return f"{text} ({lost} GPUs fewer)"
+                return f"{text} ({lost} GPU{'' if lost == 1 else 's'} fewer)"
             return f"{text} (the same {pool.size} GPUs, in groups of {other_gpus})"
     return ""
 

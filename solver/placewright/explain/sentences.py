@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 from placewright.explain.core import Questions
-from placewright.explain.counting import Counting, Room
+from placewright.explain.counting import Counting, Room, listed
 from placewright.explain.requirements import Requirement, alone, keep_only
 from placewright.explain.shortage import FRAGMENTED, OCCUPIED, TOO_SMALL, holders, kind_of_shortage
 from placewright_models.errors import Reason
@@ -79,7 +79,11 @@ def _kind_text(kind: str | None, problem: Problem) -> str:
         return f" (occupied{by}: it would fit if the cluster were idle)"
     if kind == FRAGMENTED:
         return " (fragmented: it would fit if each node's free GPUs were consecutive)"
-    return " (too small even when idle)" if kind else ""
+    if not kind:
+        return ""
+    excluded = [node.id for node in problem.cluster.nodes if node.excluded]
+    without = f", without the excluded {listed(excluded)}" if excluded else ""
+    return f" (too small even when idle{without})"
 
 
 def _demand_text(problem: Problem, room: Room) -> str:
@@ -89,7 +93,9 @@ def _demand_text(problem: Problem, room: Room) -> str:
     if room.resource == "cpus":
         units = sum((c.min_workers or 0) * c.cpu_units for c in problem.components)
         return f"; the whole job asks {units / 10_000:g} CPUs"
-    if room.resource == "gpus":
+    rules = problem.rules
+    shared = rules.share_gpus or rules.colocate or rules.strategy == "colocate" or rules.env_strategy == "device-colocate"
+    if room.resource == "gpus" and not shared:  # a sum would count shared GPUs several times
         gpus = sum(((c.min_workers or 0) * c.gpus for c in problem.components), Decimal(0))
         return f"; the whole job asks {plain_number(gpus)} GPUs"
     return ""
@@ -206,13 +212,13 @@ def _plain(problem: Problem, requirement: Requirement) -> Reason:
 
 def _rule(problem: Problem, requirement: Requirement) -> Reason:
     names = getattr(problem.rules, requirement.field)[requirement.index or 0]
-    listed = ", ".join(names[:-1]) + f" and {names[-1]}" if len(names) > 1 else names[0]
+    named = ", ".join(names[:-1]) + f" and {names[-1]}" if len(names) > 1 else names[0]
     text = {
-        "colocate": f"{listed} must use exactly the same GPUs",
-        "same_node": f"all workers of {listed} must be on one node",
-        "same_domain": f"all workers of {listed} must be in one NVLink domain",
-        "separate_nodes": f"no node may host two of {listed}",
-        "separate_domains": f"no NVLink domain may host two of {listed}",
+        "colocate": f"{named} must use exactly the same GPUs",
+        "same_node": f"all workers of {named} must be on one node",
+        "same_domain": f"all workers of {named} must be in one NVLink domain",
+        "separate_nodes": f"no node may host two of {named}",
+        "separate_domains": f"no NVLink domain may host two of {named}",
     }[requirement.field]
     resource = {"colocate": "sharing", "same_domain": "domains", "separate_domains": "domains"}.get(requirement.field, "nodes")
     return Reason(requirement.place, text, tuple(names), resource)

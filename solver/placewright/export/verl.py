@@ -138,9 +138,9 @@ def _covers(plan: Plan, pool: str, name: str, slots: Slots, groups: Slots) -> li
     own = dict(slots_of(plan, plan.workers[name]))
     for node, gpus in slots:
         if own.get(node, ()) != gpus:
-            there = format_ranges(ranges_of(own.get(node, ()))) or "none"
+            there = f"GPUs {format_ranges(ranges_of(own[node]))}" if own.get(node) else "no GPUs"
             return [
-                f"{name} has GPUs {there} of {node}, its pool {pool} has {format_ranges(ranges_of(gpus))} there; verl gives "
+                f"{name} has {there} of {node}, its pool {pool} has {format_ranges(ranges_of(gpus))} there; verl gives "
                 f"every role all GPUs of its pool: put {name} into a pool of its own, or colocate it"
             ]
     size = len(groups[0][1])
