@@ -41,7 +41,8 @@ def check(
 ) -> None:
     """Say whether a framework would start as it places itself.
 
-    And if not, why. Changes and starts nothing. Ends 0 where it starts, 3 where it fails, hangs, or cuts a worker or group in two.
+    And if not, why. Changes and starts nothing. Ends 0 where it starts, 3 where it fails, hangs, or cuts a worker or group
+    in two.
 
     \b
     placewright check --from verl ppo_trainer.yaml --cluster cluster.yaml trainer.nnodes=2

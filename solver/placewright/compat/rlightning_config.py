@@ -81,6 +81,8 @@ def read_settings(config: Any, overrides: Iterable[str] = ()) -> Settings:
         # The planner reads policy.*_num_gpus; *_each_gpu_num is what the actors of the default strategy ask for.
         each = cluster.get(f"{name}_each_gpu_num", 1.0) if not policy or strategy == "default" else 1.0
         gpus = policy.get(f"{name}_num_gpus", each) if policy else each
+        if f"{name}_worker_num" not in cluster:
+            notes.append(f"{name}_worker_num is not in the configuration: 1 worker taken")
         count = _number(cluster, f"{name}_worker_num", 1, faults)
         return Scheduling(count, 1, _amount(gpus, f"{name}_num_gpus", faults))
 

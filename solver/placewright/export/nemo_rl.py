@@ -52,7 +52,11 @@ def role_nodes(plan: Plan) -> dict[str, Slots]:
                 break
     causes += _meetings(roles)
     used = dict.fromkeys(node for slots in roles.values() for node, _ in slots)
-    causes += [f"node {node} has no ip to pin it by: plan on a discovered cluster" for node in used if not known[node].ip]
+    causes += [
+        f"node {node} has no ip to pin it by: give it ip:, or plan on a discovered cluster"
+        for node in used
+        if not known[node].ip
+    ]
     ips: dict[str, str] = {}
     for machine in plan.problem.cluster.nodes:
         if machine.ip and (machine.id in used or ips.get(machine.ip) in used):

@@ -153,18 +153,22 @@ def _workers_label(indices: Sequence[int], each: int, nodes: int) -> str:
 
 def _idle(plan: Plan, width: int | None) -> list[Line]:
     idle = plan.idle
-    shown = [Line("row", ""), Line("head", f"idle: {_count(idle.gpus, 'GPU')}, {_count(len(idle.nodes), 'empty node')}")]
-    by_content: dict[tuple[bool, tuple[Range, ...]], list[int]] = {}
+    # A node that another plan is on is not empty, although this plan has nothing there.
+    others = {node.id: ", ".join(entry.plan for entry in node.occupied) for node in plan.problem.cluster.nodes}
+    unused = sum(not others.get(node_id) for node_id in idle.nodes)
+    shown = [Line("row", ""), Line("head", f"idle: {_count(idle.gpus, 'GPU')}, {_count(unused, 'empty node')}")]
+    by_content: dict[tuple[str, tuple[Range, ...]], list[int]] = {}
     names = [node.id for node in plan.problem.cluster.topological_order()]
     position = {name: index for index, name in enumerate(names)}
     empty = set(idle.nodes)
     for node_id in sorted({*idle.ranges, *empty}, key=lambda name: position.get(name, -1)):
-        key = (node_id in empty, tuple(idle.ranges.get(node_id, ())))
+        host = f"hosts {others[node_id]}" if others.get(node_id) else "hosts nothing" if node_id in empty else ""
+        key = (host, tuple(idle.ranges.get(node_id, ())))
         by_content.setdefault(key, []).append(position.get(node_id, -1))
     table = [["  node", "free GPU indices", ""]]
-    for (is_empty, ranges), positions in list(by_content.items())[:MOST_KINDS]:
+    for (host, ranges), positions in list(by_content.items())[:MOST_KINDS]:
         label, free = _node_label(positions, names), format_ranges(ranges) or "none"
-        table.append([f"  {label}", free, "hosts nothing" if is_empty else ""])
+        table.append([f"  {label}", free, host])
     hidden = list(by_content.values())[MOST_KINDS:]
     if hidden:
         table.append([f"  ... and {sum(map(len, hidden)):,} nodes of {len(hidden):,} further kinds", "", ""])
