@@ -6,9 +6,9 @@
     python docs/make_reference.py --check    # say what is out of date, and fail
 
 The schema comes from the pydantic models in ``placewright_models/schema.py``: types and limits from their fields' checks,
-descriptions from the text below each field. It says what single values may be; how they fit together is checked when a file is
-loaded. Modify this file when a check of ``placewright_models/values.py`` is added (``TAKES``) or the problem file gets a new
-section (``problem_schema``).
+descriptions from the text below each field. It says what single values may be; how they fit together is checked when a file
+is loaded. The rest of the reference page is ``web/problem.md.template``. Modify this file when a check of
+``placewright_models/values.py`` is added (``TAKES``) or the problem file gets a new section (``problem_schema``).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from string import Template
 from typing import Any
 
 from pydantic.json_schema import GenerateJsonSchema, models_json_schema
@@ -252,90 +253,21 @@ def _coded(text: str) -> str:
 
 
 def problem_page() -> str:
-    """``problem.md``."""
+    """``problem.md``, from its template."""
     whole = problem_schema()
     parts = whole["$defs"]
-    goals = "\n".join(f"{number}. [`{name}`](goals/{name}.md)" for number, name in enumerate(DEFAULT_GOALS, 1))
-    return f"""{MADE}
-# The problem file
-
-YAML or JSON, or the same structure as Python objects. Cluster and job may be one file or two
-(`placewright plan job.yaml --cluster cluster.yaml`). Every fault of a file is reported at once, with its place and what
-would be right.
-
-```yaml
-cluster:
-  nodes:
-    - {{id: "gpu-{{:03d}}", count: 64, gpus: 8, nvlink_domain: "rack{{}}", nodes_per_domain: 16}}
-components:
-  train: {{workers: 64, gpus: 1, cpus: 2, segment_size: 2}}
-  rollout: {{replicas: 4, gpus_per_replica: 16}}
-  env: {{workers: 80, gpus: 0.18, cpus: 1}}
-  buffer: {{workers: auto, per_node_of: train}}
-rules:
-  strategy: disaggregate
-traffic: [{{between: [env, rollout]}}]
-goals: [unplaced, groups_split, domain_span, traffic, node_span]
-```
-
-**In an editor.** A JSON schema of this file comes with placewright. Save it beside your files and name it in the first line,
-and editors with a YAML language server (VS Code, Neovim, JetBrains) complete keys, show what they mean and mark what is wrong:
-
-    placewright schema -o problem.schema.json
-
-    # yaml-language-server: $schema=problem.schema.json
-    cluster: ...
-
-The schema knows single values; how values fit together (`segment_size` dividing `workers`, names that exist) is checked when
-the file is loaded.
-
-## cluster
-
-| key | takes | what it is |
-|---|---|---|
-| `nodes` | list of nodes (needed) | {whole["properties"]["cluster"]["properties"]["nodes"]["description"]} |
-| `levels` | list of text | {whole["properties"]["cluster"]["properties"]["levels"]["description"]} |
-| `schedule_on_head` | `true` or `false` | {whole["properties"]["cluster"]["properties"]["schedule_on_head"]["description"]} |
-
-### A node
-
-{rows(parts["NodeEntry"])}
-In a counted entry `{{}}` is the number, from `start`; the domain's number is the node's position divided by `nodes_per_domain`.
-
-What differs today can be laid over it: `--overlay health.yaml` (a mapping `nodes:` and `domains:` from names to `excluded`,
-`unavailable_gpus`, `cpus_in_use`, `reserved_cpus`, `memory_in_use`), `--exclude node-17,rack3`, `--occupied other-plan.json`.
-
-## components
-
-{rows(parts["ComponentEntry"])}
-By name, `train`, `actor`, `policy`, `critic`, `ref` and `teacher` are collective, `rollout`, `generation`, `eval` and `reward`
-are replicas, `env` is helpers. Any other component is helpers if it has no GPU or a `gpu_share`, else collective. The plan
-prints the kind taken.
-
-### A group
-
-{rows(parts["GroupEntry"])}
-## rules
-
-{rows(parts["RulesEntry"])}
-Each has a page: [strategy, share_gpus](rules/sharing.md), [pools](rules/pools.md), [colocate](rules/colocate.md),
-[same_node](rules/same_node.md), [same_domain](rules/same_domain.md), [separate_nodes](rules/separate_nodes.md),
-[separate_domains](rules/separate_domains.md).
-
-## traffic
-
-A list of pairs:
-
-{rows(parts["TrafficEntry"])}
-## goals
-
-{whole["properties"]["goals"]["description"].partition(" Default")[0]} Each goal is made as good as it can be without
-worsening those before it. The default:
-
-{goals}
-
-[`moves`](goals/moves.md) compares with a previous plan and is not planned for yet.
-"""
+    cluster = whole["properties"]["cluster"]["properties"]
+    return Template((HERE / "web" / "problem.md.template").read_text(encoding="utf-8")).substitute(
+        {f"about_{name}": field["description"] for name, field in cluster.items()},
+        made=MADE,
+        about_goals=whole["properties"]["goals"]["description"].partition(" Default")[0],
+        goals="\n".join(f"{number}. [`{name}`](goals/{name}.md)" for number, name in enumerate(DEFAULT_GOALS, 1)),
+        node=rows(parts["NodeEntry"]),
+        component=rows(parts["ComponentEntry"]),
+        group=rows(parts["GroupEntry"]),
+        rules=rows(parts["RulesEntry"]),
+        traffic=rows(parts["TrafficEntry"]),
+    )
 
 
 # The command line reference
