@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
+from importlib.resources import files
 from pathlib import Path
 
+import jsonschema
 import pytest
 import yaml
 
@@ -14,6 +17,9 @@ from placewright.goals import GOALS
 from placewright.rules import RULES
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
+SCHEMA = jsonschema.Draft7Validator(
+    json.loads(files("placewright_models").joinpath("problem.schema.json").read_text(encoding="utf-8"))
+)
 PAGES = sorted(path for path in DOCS.rglob("*.md"))
 
 
@@ -38,7 +44,10 @@ def test_the_navigation_names_every_page() -> None:
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(DOCS)))
 def test_yaml_on_pages_can_be_read(path: Path) -> None:
     for block in re.findall(r"^```yaml\n(.*?)^```", path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
-        yaml.safe_load(block)
+        data = yaml.safe_load(block)
+        if path.parent.name in ("rules", "goals") and data:
+            sections = data if set(data) <= {"cluster", "rules", "traffic", "goals"} else {"components": data}
+            SCHEMA.validate(sections)
 
 
 def test_every_picture_shows_a_difference() -> None:
