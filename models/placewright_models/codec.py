@@ -120,8 +120,26 @@ def dump_yaml(data: Any) -> str:
         def ignore_aliases(self, data: Any) -> bool:
             return True
 
+        def represent_sequence(self, tag: Any, sequence: Any, flow_style: Any = None) -> Any:
+            # A worker is [node, [[first, last]]]: one line, not four.
+            return super().represent_sequence(tag, sequence, True if _few(sequence) else flow_style)
+
     text: str = yaml.dump(data, Dumper=Dumper, sort_keys=False, default_flow_style=None, width=120, allow_unicode=True)
     return text
+
+
+def _few(data: Any) -> bool:
+    """Whether nested lists hold nothing but a few plain values."""
+    values, lists = 0, [data]
+    while lists and values <= 6:
+        for item in lists.pop():
+            if isinstance(item, Mapping):
+                return False
+            if isinstance(item, (list, tuple)):
+                lists.append(item)
+            else:
+                values += 1
+    return values <= 6
 
 
 def _read(source: Source, limit: int) -> Mapping[str, Any]:
