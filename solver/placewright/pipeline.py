@@ -56,6 +56,8 @@ def plan(
     started = time.perf_counter()
     if solver not in SOLVERS:
         raise InvalidProblem([Fault("solver", f"{solver!r} is no solver", f"write {' or '.join(SOLVERS)}")])
+    if not isinstance(problem, Problem):
+        raise InvalidProblem([Fault("problem", f"{type(problem).__name__} is not a Problem", "load_problem makes one")])
     if previous is not None or "moves" in problem.goals:
         raise InvalidProblem([Fault("goals.moves", "planning against a previous plan is not supported yet", "leave it out")])
     settings = {"time_limit": time_limit, **settings} if params is None or time_limit != 30.0 else settings

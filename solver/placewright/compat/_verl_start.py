@@ -196,7 +196,10 @@ def _other_numbers(settings: VerlSettings, cluster: Cluster) -> str:
     """Other trainer.nnodes and n_gpus_per_node that start, losing the fewest GPUs, then changing the fewest groups."""
     pool = settings.pools[0]
     nnodes, n_gpus = len(pool.counts), pool.counts[0]
-    for tried, (other_nodes, other_gpus) in enumerate(_pairs(nnodes, n_gpus, Rooms(cluster.nodes).gpus)):
+    # A replica that lies in one group now stays in one: verl would start it over several, on any machines.
+    least = min(settings.widths["rollout"], n_gpus)
+    pairs = (pair for pair in _pairs(nnodes, n_gpus, Rooms(cluster.nodes).gpus) if pair[1] >= least)
+    for tried, (other_nodes, other_gpus) in enumerate(pairs):
         if tried >= _MOST_TRIES:
             break
         if (other_nodes, other_gpus) != (nnodes, n_gpus) and _starts(settings.resized(other_nodes, other_gpus), cluster):
