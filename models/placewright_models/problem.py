@@ -87,11 +87,24 @@ class Problem:
             return False
         if component.accelerator is not None and node.accelerator != component.accelerator:
             return False
-        if component.node_ids is not None and node.id not in component.node_ids:
-            return False
-        if node.id in component.exclude_node_ids:
-            return False
+        if component.node_ids is not None or component.exclude_node_ids:
+            only, without = self._ids_of(component)
+            if node.id in without or (only is not None and node.id not in only):
+                return False
         return all(node.labels.get(key) == value for key, value in component.labels.items())
+
+    @cached_property
+    def _id_sets(self) -> dict[int, tuple[Component, frozenset[str] | None, frozenset[str]]]:
+        return {}
+
+    def _ids_of(self, component: Component) -> tuple[frozenset[str] | None, frozenset[str]]:
+        """The component's id filters as sets, made once: there may be thousands of ids."""
+        known = self._id_sets.get(id(component))
+        if known is None:
+            only = None if component.node_ids is None else frozenset(component.node_ids)
+            # The component is kept beside its sets, so that its identity is not given to another one.
+            known = self._id_sets[id(component)] = (component, only, frozenset(component.exclude_node_ids))
+        return known[1], known[2]
 
     def largest_node(self, component: Component) -> int:
         """Most GPUs of a node that the component may use, by ``gpus`` (not by what is free); 0 where there is none."""
