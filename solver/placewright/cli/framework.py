@@ -86,6 +86,17 @@ def importer(framework: str) -> Callable[[Any, Any, list[str]], dict[str, Any]]:
     return import_rlightning
 
 
+def assumed(framework: str, config: Any, overrides: list[str]) -> tuple[str, ...]:
+    """What was taken because the configuration does not say it."""
+    from placewright.compat import nemo_rl_config, rlightning_config, verl_config
+
+    if framework == "verl":
+        return verl_config.read_settings(config, overrides).notes
+    if framework == "nemo-rl":
+        return nemo_rl_config.read_settings(config, overrides).notes
+    return rlightning_config.read_settings(config, overrides).notes
+
+
 def checker(framework: str) -> Callable[[Any, Any, list[str]], Any]:
     """The function that follows the framework's own start."""
     if framework == "verl":

@@ -11,6 +11,7 @@ from placewright.cli.framework import (
     GpusPerNode,
     Nodes,
     Overrides,
+    assumed,
     hardware,
     importer,
     known_framework,
@@ -49,8 +50,11 @@ def import_(
     name = known_framework(framework)
     check_output(output)
     there = hardware(cluster, address, nodes, gpus_per_node, cpus_per_node, quiet)
-    problem = importer(name)(read_config(name, config), there, overrides or [])
+    data = read_config(name, config)
+    problem = importer(name)(data, there, overrides or [])
     as_json = output is not None and output.suffix.lower() == ".json"
     put(json.dumps(problem, indent=2) + "\n" if as_json else dump_yaml(problem), output)
+    for note in assumed(name, data, overrides or []):
+        say(f"note: {note}", quiet)
     if output is not None:
         say(f"{output}: {len(problem['components'])} components (from {name})", quiet)
