@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import stat
 import subprocess
@@ -142,6 +143,12 @@ def test_cluster_overlay_exclude_and_occupied(tmp_path: Path) -> None:
     done = run("plan", job, "--cluster", cluster, "--overlay", overlay, "--occupied", first, "--exclude", "n2", "-f", "json")
     assert done.returncode == 0, done.stderr
     assert {worker[0] for worker in json.loads(done.stdout)["workers"]["train"]} == {"n3"}
+    done = run("plan", job, "--cluster", cluster, "--occupied", first)
+    assert "idle: 4 GPUs, 2 empty nodes" in done.stdout, "a node that the other plan fills is not empty"
+    assert re.search(r"n1 +none +hosts first", done.stdout)
+    done = run("explain", job, "--cluster", cluster, "--exclude", "n0,n1,n2,n3")
+    assert done.returncode == 3
+    assert "without the excluded n0, n1, n2, n3" in done.stdout
 
 
 def test_greedy_on_request(problem: Path) -> None:

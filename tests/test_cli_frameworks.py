@@ -64,6 +64,14 @@ def test_check_as_json(tmp_path: Path) -> None:
     assert done.stderr == ""
 
 
+def test_import_says_what_it_assumed(tmp_path: Path) -> None:
+    (tmp_path / "rl.yaml").write_text("cluster: {eval_worker_num: 2}\n")
+    done = run(tmp_path, "import", "--from", "rlightning", "rl.yaml", "--nodes", "1", "--gpus-per-node", "8")
+    assert done.returncode == 0, done.stderr
+    assert "note: train_worker_num is not in the configuration: 1 worker taken" in done.stderr
+    assert "eval_worker_num" not in done.stderr
+
+
 def test_import_to_stdout(tmp_path: Path) -> None:
     (tmp_path / "nemo.yaml").write_text("policy: {generation: {backend: vllm}}\ncluster: {num_nodes: 2, gpus_per_node: 8}\n")
     done = run(
