@@ -60,6 +60,20 @@ def test_colocated_components_of_different_size_name_both_sizes() -> None:
     assert "actor 8, ref 6" in str(refused([EIGHT], components, colocate=[["actor", "ref"]]))
 
 
+def test_an_exact_number_of_nodes_says_what_they_hold() -> None:
+    text = str(refused([EIGHT], {"train": {"workers": 9, "gpus": 1, "nodes": 1}}))
+    assert "9 workers on exactly 1 node, those with most room hold 8 (n0: 8); at most 8 of 9" in text
+    assert "must use exactly 4 nodes, 2 can host it (n0, n1)" in str(
+        refused([EIGHT], {"train": {"workers": 4, "gpus": 1, "nodes": 4}})
+    )
+
+
+def test_aligned_workers_say_where_they_must_start() -> None:
+    node = {"id": "a", "gpus": 4, "unavailable_gpus": [0, 3]}
+    text = str(refused([node], {"train": {"workers": 1, "gpus": 2, "aligned": True}}))
+    assert "2 free GPUs from an index that is a multiple of 2" in text
+
+
 def test_absent_node_ids_are_told_beside_faults_of_the_cluster() -> None:
     """"All faults at once"."""
     data = {

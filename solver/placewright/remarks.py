@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from placewright_models.plan import Worker
 from placewright_models.problem import Problem
+from placewright_models.quantities import natural_key
 
 Workers = Mapping[str, tuple[Worker, ...]]
 
@@ -29,12 +30,13 @@ def missing_topology(problem: Problem, workers: Workers) -> Iterator[str]:
     known = {node.id: node.nvlink_domain is not None for node in problem.cluster.nodes}
     for component in problem.components:
         asks = component.segment_size is not None or (component.group is not None and component.group.within != "node")
-        unknown = sorted({worker.node_id for worker in workers[component.name] if not known[worker.node_id]})
+        unknown = sorted({worker.node_id for worker in workers[component.name] if not known[worker.node_id]}, key=natural_key)
         if asks and unknown:
             what = "segments" if component.segment_size is not None else "groups"
+            count, have = (f"{len(unknown)} nodes", "have") if len(unknown) > 1 else ("1 node", "has")
             yield (
-                f"no domain information: {len(unknown)} node{'s' if len(unknown) > 1 else ''} of {component.name} "
-                f"(first {unknown[0]}) have no nvlink_domain, so its {what} follow the natural order there"
+                f"no domain information: {count} of {component.name} (first {unknown[0]}) {have} no nvlink_domain, "
+                f"so its {what} follow the natural order there"
             )
 
 

@@ -66,6 +66,8 @@ class Counting:
             return self._segments(component)
         if "group" in fields:
             return self._groups(component)
+        if "nodes" in fields and component.nodes is not None and component.per_node is None:
+            return self._node_count(component, component.nodes)
         if "per_node" in fields or "nodes" in fields:
             return self._per_node(component, usable)
         if "per_node_of" in fields:
@@ -101,6 +103,8 @@ class Counting:
         free = {node.id: node.available_gpus for node in usable}
         total = sum(free.values())
         shown = listed([free_of(node) for node in sorted(usable, key=lambda node: -node.available_gpus)], "; ")
+        shown = shown or "no node that may host it"
+        start = f" from an index that is a multiple of {width}" if "aligned" in fields else ""
         if component.fractional:
             each = component.workers_per_gpu
             needed = -(-workers // each)
@@ -121,13 +125,13 @@ class Counting:
             if most <= 1:
                 such = listed(list(fits))
                 count = f"{len(fits)} such node{'s' if len(fits) != 1 else ''}" + (f" ({such})" if fits else "")
-                sentence = f"{name} needs {workers} nodes with {width} free GPUs{where}: there is {count}"
+                sentence = f"{name} needs {workers} nodes with {width} free GPUs{start}{where}: there is {count}"
                 if len(fits) != 1:
                     sentence = sentence.replace("there is", "there are")
                 return Room(sentence, resource, workers, len(fits), fits)
             sentence = (
-                f"{name}: {workers} workers of {width} GPUs each on one node, the nodes hold {sum(fits.values())}{where} "
-                f"({listed([f'{node}: {number}' for node, number in fits.items()])})"
+                f"{name}: {workers} workers of {width} GPUs each on one node{start}, the nodes hold "
+                f"{sum(fits.values())}{where} ({listed([f'{node}: {number}' for node, number in fits.items()])})"
             )
             return Room(sentence, resource, workers, sum(fits.values()), fits)
         sentence = f"{name}: {workers} workers of 1 GPU need {workers} GPUs, there are {total} free{where} ({shown})"
@@ -259,6 +263,20 @@ class Counting:
             sentence += f"; {shown}"
         free = {node.id: node.available_gpus for node in usable}
         return Room(sentence, "nodes", nodes, len(fitting), free)
+
+    def _node_count(self, component: Component, nodes: int) -> Room:
+        """An exact number of nodes: too few can host the component, or so many do not hold its workers."""
+        c, workers = self.job.index[component.name], component.min_workers or 0
+        able = {node.id: number for node, t in self.nodes if (number := self._alone(c, t))}
+        exactly = f"exactly {nodes} node{'s' if nodes != 1 else ''}"
+        if len(able) < nodes:
+            sentence = f"{component.name} must use {exactly}, {len(able)} can host it ({listed(list(able)) or 'none'})"
+            return Room(sentence, "nodes", nodes, len(able), able)
+        most = sorted(able.items(), key=lambda item: -item[1])[:nodes]
+        total = sum(number for _, number in most)
+        shown = listed([f"{node}: {number}" for node, number in most])
+        sentence = f"{component.name}: {workers} workers on {exactly}, those with most room hold {total} ({shown})"
+        return Room(sentence, "nodes", workers, total, able)
 
     def _follower(self, component: Component) -> Room:
         """One worker on each node of another component: its nodes and this component's must be the same."""
