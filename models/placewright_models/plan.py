@@ -62,7 +62,7 @@ class Idle:
     ranges: Mapping[str, tuple[Range, ...]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Plan:
     """A placement of every worker. ``status`` is ``optimal``, ``feasible`` or ``greedy``."""
 
@@ -75,6 +75,13 @@ class Plan:
     warnings: tuple[str, ...]
     problem: Problem
     wall_time_s: float = 0.0
+
+    def __repr__(self) -> str:
+        """One line: how many workers on how many nodes, and what the goals came to."""
+        count = sum(len(placed) for placed in self.workers.values())
+        nodes = len({worker.node_id for placed in self.workers.values() for worker in placed})
+        goals = ", ".join(f"{g.name} {g.value}" + ("" if g.proved else f" (bound {g.bound})") for g in self.goals)
+        return f"<Plan {self.status}: {count} workers on {nodes} of {len(self.problem.cluster.nodes)} nodes; {goals}>"
 
     def goal(self, name: str) -> GoalValue:
         """The goal of that name.

@@ -55,10 +55,11 @@ def free_of(node: Node) -> str:
     """How much of a node is free, and who holds the rest.
 
     >>> free_of(Node("n0", gpus=8, unavailable_gpus=(0,)))
-    'n0: free 7 of 8'
+    'n0: free 7 of 8 (0 unavailable)'
     """
     text = f"{node.id}: free {node.available_gpus} of {node.gpus}"
-    held = [f"{format_ranges(ranges_of(o.gpus))} held by {o.plan}" for o in node.occupied if o.gpus]
+    gone = [f"{format_ranges(ranges_of(node.unavailable_gpus))} unavailable"] if node.unavailable_gpus else []
+    held = gone + [f"{format_ranges(ranges_of(o.gpus))} held by {o.plan}" for o in node.occupied if o.gpus]
     return f"{text} ({', '.join(held)})" if held else text
 
 
