@@ -63,6 +63,9 @@ def patterns(local: Local, node_class: NodeClass, exact: frozenset[int], limit: 
 _MOST_HARD = 100
 """Searches for a layout that may be given up per class, each followed by a solver call."""
 
+_MOST_SEARCHES = 1_000
+"""Searches for a layout per class, some ten milliseconds each: the time limit does not run yet."""
+
 
 class _Enumeration:
     """Goes through the choices one after the other, keeping what is left of every countable resource."""
@@ -79,6 +82,7 @@ class _Enumeration:
         self.found: dict[tuple[int, ...], list[Pattern]] = {}
         self.steps = 0
         self.hard = 0
+        self.searches = 0
         resources = local.resources(node_class)
         self.left = [resource.capacity for resource in resources]
         # Resources decide alone where they are exact; else a layout is searched for what they let through.
@@ -102,10 +106,11 @@ class _Enumeration:
     def _fits(self) -> bool:
         """Whether the counts chosen so far have a layout; gives up where too many searches were too hard."""
         fits = self.local.fits
-        before = fits.hard
+        hard, searches = fits.hard, fits.searches
         answer = fits(self.node_class.shape, self.counts)
-        self.hard += fits.hard - before
-        if self.hard > _MOST_HARD:
+        self.hard += fits.hard - hard
+        self.searches += fits.searches - searches
+        if self.hard > _MOST_HARD or self.searches > _MOST_SEARCHES:
             raise TooManyPatterns
         return answer
 

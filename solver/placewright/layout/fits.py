@@ -28,11 +28,13 @@ class Fits:
 
     Attributes:
         hard: how many searches were given up, so that a caller with many of them can choose another way.
+        searches: how many there were in all.
     """
 
     def __init__(self, job: Job) -> None:
         self.job = job
         self.hard = 0
+        self.searches = 0
         self._known: dict[tuple[Shape, tuple[int, ...]], bool] = {}
         self._searched: dict[Shape, tuple[list[tuple[int, ...]], list[tuple[int, ...]]]] = {}
         # Fewer workers fit wherever more do: a layout loses them at the end of a range. Not so where GPU sets must be equal.
@@ -80,12 +82,14 @@ class Fits:
     def _once(self, shape: Shape, counts: tuple[int, ...], pieces: Sequence[Piece], search: Search) -> bool:
         """A search, saved where an earlier one on such a node decides: more workers fitted, or fewer did not."""
         if not self._monotone:
+            self.searches += 1
             return search(shape, counts, pieces)
         fitted, failed = self._searched.setdefault(shape, ([], []))
         if any(all(a >= b for a, b in zip(other, counts, strict=True)) for other in fitted):
             return True
         if any(all(a <= b for a, b in zip(other, counts, strict=True)) for other in failed):
             return False
+        self.searches += 1
         answer = search(shape, counts, pieces)
         if answer:
             fitted[:] = [other for other in fitted if any(a > b for a, b in zip(other, counts, strict=True))]
