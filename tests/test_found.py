@@ -118,3 +118,8 @@ def test_remembered_searches_decide_as_the_model_does(runs: tuple[tuple[int, int
             pieces = demand(job, counts)
             if pieces:
                 assert fits(shape, counts) == decide(job, shape, counts, [piece.item for piece in pieces]), counts
+
+
+def test_collective_workers_without_a_gpu_are_remarked() -> None:
+    found = plan(load_problem({"cluster": {"nodes": [{"id": "n0", "gpus": 8}]}, "components": {"train": {"workers": 2}}}))
+    assert found.warnings == ("train is collective and its workers have no GPU: write gpus if they should have one",)

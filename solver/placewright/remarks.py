@@ -25,6 +25,13 @@ def uneven_ranks(problem: Problem, workers: Workers) -> Iterator[str]:
                 yield f"uneven ranks per node: {component.name} has {text} and {numbers[-1]}"
 
 
+def collective_without_gpu(problem: Problem, workers: Workers) -> Iterator[str]:
+    """Ranks without a GPU: nearly always a forgotten ``gpus``."""
+    for component in problem.components:
+        if component.kind == "collective" and not component.gpus and workers[component.name]:
+            yield f"{component.name} is {component.kind} and its workers have no GPU: write gpus if they should have one"
+
+
 def missing_topology(problem: Problem, workers: Workers) -> Iterator[str]:
     """Components that ask for topology and lie on nodes that have none."""
     known = {node.id: node.nvlink_domain is not None for node in problem.cluster.nodes}
@@ -64,6 +71,7 @@ def group_wider_than_segment(problem: Problem, workers: Workers) -> Iterator[str
 
 REMARKS: tuple[Callable[[Problem, Workers], Iterator[str]], ...] = (
     uneven_ranks,
+    collective_without_gpu,
     missing_topology,
     at_minimum,
     group_wider_than_segment,

@@ -63,7 +63,7 @@ def patterns(local: Local, node_class: NodeClass, exact: frozenset[int], limit: 
 _MOST_HARD = 100
 """Searches for a layout that may be given up per class, each followed by a solver call."""
 
-_MOST_SEARCHES = 1_000
+_MOST_SEARCHES = 300
 """Searches for a layout per class, some ten milliseconds each: the time limit does not run yet."""
 
 
