@@ -23,7 +23,7 @@ from typing import Any
 
 sys.path.append(str(Path(__file__).parent))
 
-from differential import ENCODINGS, Answer, difference, expected, spoken_of
+from differential import ENCODINGS, Answer, difference, expected, refusable, spoken_of
 from middle import equal_file, middle_file
 from oracle import plain_model
 from oracle.tiny import random_file
@@ -54,6 +54,8 @@ class Log:
         """One problem that both sides agree on, or not."""
         self.status[want.status] += 1
         self.oracle[oracle] += 1
+        if refusable(problem):
+            self.oracle["of these: traffic of workers: auto, which the planner may refuse"] += 1
         for rule in set(spoken_of(problem)):
             self.rules.setdefault(rule, Counter())[want.status] += 1
         for name, value in want.goals.items():
