@@ -15,14 +15,14 @@ from typing import Any
 from ortools.sat.python import cp_model
 
 from placewright.encode.areas import Area, EqualDomains, OneDomain, Part, PooledDomains, SingleNodes
+from placewright.encode.bounds import add_bounds
 from placewright.encode.cells import Cell, NodeCell, NodeVariables, PatternCell
 from placewright.encode.classes import Domain, NodeClass, Topology
-from placewright.encode.features import Feature, Hosts, Square, Workers
+from placewright.encode.features import Feature, Workers
 from placewright.encode.local import Local
 from placewright.encode.patterns import Pattern, TooManyPatterns, patterns
 from placewright.goals import GOAL_BY_NAME, Goal
 from placewright.job import Job
-from placewright.layout.span import maximal_cliques
 from placewright.params import SolveParams
 from placewright.rules import RULES, Rule
 from placewright_models.cluster import CLUSTER_LEVEL, DOMAIN_LEVEL, NODE_LEVEL
@@ -329,71 +329,6 @@ class Encoding:
         if alone:
             yield alone, True
 
-    def squares(self, c: int) -> Any:
-        """Sum over nodes of the squared number of workers of c (at least; minimise it).
-
-        Loose components: level v counts the nodes that hold v or more, and v squared is the sum of the first v odd
-        numbers; since they grow, the levels fill from below by themselves. Proof in docs/model.md.
-        """
-        if c in self.exact or not all(isinstance(cell, PatternCell) for cell in self.cells):
-            parts = [cell for cell in self.cells if isinstance(cell, PatternCell) and c not in self.exact]
-            rest = [cell for cell in self.cells if not (isinstance(cell, PatternCell) and c not in self.exact)]
-            return sum(self._levels(c, [cell], self.workers(cell, c)) for cell in parts) + sum(
-                cell.total(Square(c)) for cell in rest
-            )
-        if c in self.cell_workers_needed:
-            return sum(self._levels(c, [cell], self.workers(cell, c)) for cell in self.cells)
-        return self._levels(c, list(self.cells), self.placed[c])
-
-    def _levels(self, c: int, cells: list[Any], workers: Any) -> Any:
-        top = max((pattern[c] for cell in cells for pattern in cell.patterns), default=0)
-        if not top:
-            return 0
-        if top > self.params.most_levels:
-            return self._unlimited_squares(c, cells, workers, top)
-        size = sum(cell.size for cell in cells)
-        levels = [self.model.new_int_var(0, size, f"even{c}.{id(cells[0])}.{v}") for v in range(1, top + 1)]
-        for v, level in enumerate(levels, start=1):
-            able = sum(cell.at_least(c, v) for cell in cells)
-            self.model.add(level == able if v == 1 else level <= able)
-        self.model.add(sum(levels) == workers)
-        return sum((2 * v - 1) * level for v, level in enumerate(levels, start=1))
-
-    def _unlimited_squares(self, c: int, cells: list[Any], workers: Any, most: int) -> Any:
-        """Squares where every hosting node could take all workers: a convex function of how many nodes host any.
-
-        With W workers on H nodes the least sum is r (q+1)^2 + (H-r) q^2, q = W // H, r = W % H. It is convex in H, so
-        its chords bound it exactly at whole numbers. Where W is a variable
-        (elastic, or one cell's part), q and r become variables.
-        """
-        hosting = sum(cell.total(Hosts((c,))) for cell in cells)
-        squares = self.model.new_int_var(0, most * most, f"even{c}.{id(cells[0])}")
-        nodes = min(sum(cell.size for cell in cells), most)
-        if isinstance(workers, int):
-            values = [_least_squares(workers, h) for h in range(1, nodes + 1)]
-            count = self.model.new_int_var(0, nodes, f"even{c}.{id(cells[0])}.nodes")
-            self.add(count <= hosting)
-            for h, (here, after) in enumerate(pairwise(values), start=1):
-                self.model.add(squares >= here + (after - here) * (count - h))
-            if len(values) == 1:
-                self.model.add(squares >= values[0])
-            return squares
-        cap = self.model.new_int_var(0, most, f"even{c}.{id(cells[0])}.each")
-        rest = self.model.new_int_var(0, nodes, f"even{c}.{id(cells[0])}.more")
-        count = self.model.new_int_var(0, nodes, f"even{c}.{id(cells[0])}.nodes")
-        whole = self.model.new_int_var(0, most, f"even{c}.{id(cells[0])}.whole")
-        self.model.add(count == hosting)
-        self.model.add_multiplication_equality(whole, [cap, count])
-        self.model.add(workers == whole + rest)
-        self.model.add(rest <= count)
-        square = self.model.new_int_var(0, most * most, f"even{c}.{id(cells[0])}.square")
-        extra = self.model.new_int_var(0, most * most, f"even{c}.{id(cells[0])}.extra")
-        self.model.add_multiplication_equality(square, [cap, whole])
-        self.model.add_multiplication_equality(extra, [cap, rest])
-        # count nodes of cap each, rest of them with one more: count cap^2 + rest (2 cap + 1).
-        self.model.add(squares == square + 2 * extra + rest)
-        return squares
-
     # Finishing and reading back
 
     def _finish(self) -> None:
@@ -406,84 +341,7 @@ class Encoding:
             else:
                 self.model.add(sum(cell.room(c) for cell in self.cells) >= self.placed[c])
                 self.model.add(sum(cell.least(c) for cell in self.cells) <= self.placed[c])
-        for c in range(self.job.count):
-            self._bound(c)
-        self._bound_together()
-
-    def _bound(self, c: int) -> None:
-        """Fewest nodes and fewest domains that can hold the component alone, largest first (knapsack bounds)."""
-        least = self.job.components[c].min_workers or 0
-        if not least:
-            return
-        per_node: list[tuple[int, int]] = []
-        per_domain: list[tuple[int, int]] = []
-        for area in self.areas:
-            for domains, capacity in self._capacities(area, c):
-                per_domain.append((capacity, domains))
-        for cell in self._cells_once():
-            per_node.append((self.local.counts(cell.node_class, c)[-1], cell.size))
-        nodes = fewest(per_node, least)
-        if nodes is not None and nodes > 1:
-            self.add(self.total(Hosts((c,))) >= nodes)
-        domains_needed = fewest(per_domain, least)
-        if domains_needed is not None and domains_needed > 1:
-            self.add(sum(area.hosting((c,)) for area in self.areas) >= domains_needed)
-
-    def _bound_together(self) -> None:
-        """Components that may not share GPUs need so many in all: fewest nodes, and fewest domains, that hold them."""
-        job = self.job
-        per_node = [(cell.node_class.shape.available, cell.size) for cell in self._cells_once()]
-        per_domain = [
-            (
-                sum(self.topology.classes[t].shape.available * len(n) for t, n in area.domains[0].nodes.items()),
-                len(area.domains),
-            )
-            for area in self.areas
-        ]
-        for clique in maximal_cliques(tuple(range(len(job.items))), job.conflicts):
-            if len(clique) < 2:
-                continue
-            members = tuple(sorted(c for i in clique for c in job.items[i].members))
-            needed = sum(max(self._gpus_needed(c) for c in job.items[i].members) for i in clique)
-            nodes = fewest(per_node, needed)
-            if nodes is not None and nodes > 1:
-                self.add(self.total(Hosts(members)) >= nodes)
-            domains = fewest(per_domain, needed)
-            if domains is not None and domains > 1 and "domain_capacity" in self.objectives:
-                # The goal made the Booleans for "hosts anything" already, so this bound costs one constraint.
-                everything = tuple(range(job.count))
-                self.add(sum(area.hosting(everything) for area in self.areas) >= domains)
-                self.add(self.objectives["domain_capacity"] >= needed)
-
-    def _gpus_needed(self, c: int) -> int:
-        workers = self.job.components[c].min_workers or 0
-        return -(-workers // self.job.per_gpu[c]) if self.job.fractional[c] else workers * self.job.width[c]
-
-    def _cells_once(self) -> Iterator[Cell]:
-        """Cells that stand for all nodes once: of equal domains, those of the largest set of components."""
-        for area in self.areas:
-            yield from area.parts[-1].cells if isinstance(area, EqualDomains) else area.cells
-
-    def _capacities(self, area: Area, c: int) -> list[tuple[int, int]]:
-        """(number of domains, most workers of c that one of them holds alone)."""
-        component = self.job.components[c]
-        domain = area.domains[0]
-        if area.single_nodes:
-            t = next(iter(domain.nodes))
-            return [(len(area.domains), self.local.counts(self.topology.classes[t], c)[-1])]
-        total = 0
-        by_size: dict[int, tuple[int, int]] = {}
-        for t, nodes in domain.nodes.items():
-            node_class = self.topology.classes[t]
-            most = self.local.counts(node_class, c)[-1]
-            if component.segment_size is not None and component.segment_required and most:
-                before, each = by_size.get(node_class.gpus, (0, most))
-                by_size[node_class.gpus] = (before + len(nodes), each)
-            else:
-                total += most * len(nodes)
-        segment = component.segment_size or 1
-        total += sum(number // segment * segment * each for number, each in by_size.values())
-        return [(len(area.domains), total)]
+        add_bounds(self)
 
     def contents(self, value: Any) -> list[tuple[Area, Part, Cell, list[tuple[Pattern, int]]]]:
         """After solving: per cell the patterns with their numbers of nodes, empty cells left out."""
@@ -510,27 +368,3 @@ def needed_levels(job: Job) -> list[str]:
 def needs_single_domains(job: Job, topology: Topology) -> bool:
     """Whether some rule or goal of the problem needs domains one by one."""
     return any(speaker.per_domain(job, topology) for speaker in speakers(job))
-
-
-def fewest(capacities: list[tuple[int, int]], needed: int) -> int | None:
-    """How many of the largest capacities (capacity, number of such) reach ``needed``; None where all together do not.
-
-    >>> fewest([(8, 2), (4, 10)], 20)
-    3
-    """
-    used = 0
-    for capacity, number in sorted(capacities, reverse=True):
-        if capacity <= 0:
-            break
-        whole = min(number, -(-needed // capacity))
-        used += whole
-        needed -= whole * capacity
-        if needed <= 0:
-            return used
-    return None
-
-
-def _least_squares(workers: int, nodes: int) -> int:
-    """The least sum of squares of ``workers`` on exactly ``nodes`` nodes."""
-    each, more = divmod(workers, nodes)
-    return more * (each + 1) ** 2 + (nodes - more) * each**2

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from placewright.encode.even import squares
 from placewright.facts import Facts
 from placewright.goals.goal import Goal
 
@@ -32,5 +33,5 @@ class Evenness(Goal):
     def expression(self, encoding: Encoding) -> Any:
         """Squared counts of the components that are to be spread evenly."""
         return sum(
-            encoding.squares(c) for c, component in enumerate(encoding.job.components) if component.spread == "even"
+            squares(encoding, c) for c, component in enumerate(encoding.job.components) if component.spread == "even"
         )
