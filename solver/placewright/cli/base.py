@@ -38,7 +38,13 @@ PlanFile = Annotated[Path, typer.Argument(metavar="PLAN", help="A plan file, as 
 ProblemFile = Annotated[Path, typer.Argument(metavar="PROBLEM", help="A problem file (YAML or JSON).")]
 Format = Annotated[
     str | None,
-    typer.Option("--format", "-f", metavar="NAME", help="text, json, yaml, rlightning, verl, nemo-rl, env.", autocompletion=lambda: format_names()),
+    typer.Option(
+        "--format",
+        "-f",
+        metavar="NAME",
+        help="text, json, yaml, rlightning, verl, nemo-rl, env.",
+        autocompletion=lambda: format_names(),
+    ),
 ]
 
 
