@@ -16,7 +16,7 @@ from placewright.encode.encoding import needed_levels
 from placewright.job import Job
 from placewright.params import SolveParams
 from placewright.pipeline import plan
-from placewright.staged import solve_staged
+from placewright.staged import MOST_TOTALS, solve_staged
 from placewright_models.errors import InfeasibleProblem, InvalidProblem
 from placewright_models.problem import Problem
 
@@ -95,9 +95,10 @@ def _unexplained(problem: Problem, params: SolveParams) -> Answer:
 
 
 def refusable(problem: Problem) -> bool:
-    """Traffic of a component with ``workers: auto``: the planner says that it cannot price it."""
+    """Traffic of components with ``workers: auto`` on so many nodes that the planner does not try every total."""
     ends = {name for entry in problem.traffic for name in entry.between}
-    return "traffic" in problem.goals and any(problem.by_name[name].auto for name in ends)
+    auto = [name for name in ends if problem.by_name[name].auto]
+    return "traffic" in problem.goals and (len(problem.cluster.nodes) + 1) ** len(auto) > MOST_TOTALS
 
 
 def spoken_of(problem: Problem) -> Iterator[str]:

@@ -123,3 +123,17 @@ def test_remembered_searches_decide_as_the_model_does(runs: tuple[tuple[int, int
 def test_collective_workers_without_a_gpu_are_remarked() -> None:
     found = plan(load_problem({"cluster": {"nodes": [{"id": "n0", "gpus": 8}]}, "components": {"train": {"workers": 2}}}))
     assert found.warnings == ("train is collective and its workers have no GPU: write gpus if they should have one",)
+
+
+def test_traffic_of_auto_workers_tries_every_total_up_to_a_limit() -> None:
+    job = {
+        "components": {"train": {"workers": 12, "gpus": 1}, "buffer": {"workers": "auto"}},
+        "traffic": [{"between": ["buffer", "train"]}],
+        "goals": ["traffic", "node_span"],
+    }
+    few = plan(load_problem({"cluster": {"nodes": [{"id": "n{}", "count": 3, "gpus": 8}]}, **job}))
+    # Six ranks and one buffer on each of two nodes: split in proportion, which no packing of 8 and 4 is.
+    assert [(goal.value, goal.bound) for goal in few.goals] == [(0, 0), (2, 2)]
+    assert [len(few.workers[name]) for name in ("train", "buffer")] == [12, 2]
+    with pytest.raises(InvalidProblem, match="no fixed total"):
+        plan(load_problem({"cluster": {"nodes": [{"id": "n{}", "count": 300, "gpus": 8}]}, **job}))

@@ -132,9 +132,9 @@ def test_the_comparison_can_fail() -> None:
     assert "default: planner optimal" in difference(problem, Answer("infeasible"))
 
 
-def test_what_the_planner_refuses_is_only_traffic_without_a_total() -> None:
+def test_what_the_planner_refuses_is_only_traffic_with_too_many_totals_to_try() -> None:
     data = {
-        "cluster": {"nodes": [{"id": "a", "gpus": 2}]},
+        "cluster": {"nodes": [{"id": "a{}", "count": 300, "gpus": 2}]},
         "components": {"train": {"workers": 1, "gpus": 1}, "buffer": {"workers": "auto", "per_node_of": "train"}},
         "traffic": [{"between": ["train", "buffer"]}],
     }
@@ -142,3 +142,6 @@ def test_what_the_planner_refuses_is_only_traffic_without_a_total() -> None:
     assert refusable(problem)
     assert planned(problem, ENCODINGS["default"]).status == "refused"
     assert not refusable(load_problem({**data, "goals": ["node_span"]}))
+    few = load_problem({**data, "cluster": {"nodes": [{"id": "a", "gpus": 2}]}})
+    assert not refusable(few)
+    assert planned(few, ENCODINGS["default"]).status == "optimal"

@@ -14,10 +14,11 @@ import time
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 from placewright.encode.classes import NodeClass, Topology
-from placewright.encode.encoding import Encoding, needs_single_domains
+from placewright.encode.encoding import Encoding, needed_levels, needs_single_domains
 from placewright.encode.patterns import Pattern
 from placewright.job import Job
 from placewright.lexicographic import Outcome, Progress, solve
@@ -31,6 +32,9 @@ def solve_staged(
     problem: Problem, params: SolveParams, topology: Topology, progress: Progress | None = None
 ) -> tuple[Encoding, Outcome]:
     """Solve a problem by the smallest models that prove it; returns the encoding that the outcome reads from."""
+    totals = _open_totals(problem)
+    if totals:
+        return _try_totals(problem, params, totals)
     started = time.perf_counter()
     pooled = _pooled(problem, params, topology)
     if pooled is None:
@@ -104,3 +108,58 @@ def _bounds(pooled: Encoding, params: SolveParams) -> tuple[dict[str, int], dict
             targets = {goal: bound for goal, bound in targets.items() if goal in keep}
             break
     return targets, used, outcome.status != "infeasible"
+
+
+def _open_totals(problem: Problem) -> dict[str, range]:
+    """Components with ``workers: auto`` that traffic looks at, with the totals they may come to; empty where too many."""
+    if "traffic" not in problem.goals:
+        return {}
+    found: dict[str, range] = {}
+    for name in sorted({name for entry in problem.traffic for name in entry.between}):
+        component = problem.by_name[name]
+        if component.auto:
+            found[name] = range(sum(problem.admits(component, node) for node in problem.cluster.nodes) + 1)
+    combinations = 1
+    for numbers in found.values():
+        combinations *= len(numbers)
+    # Beyond that the goal's own refusal says what to write instead.
+    return found if combinations <= MOST_TOTALS else {}
+
+
+MOST_TOTALS = 256
+"""Up to so many combinations of open totals are tried one after the other."""
+
+
+def _try_totals(problem: Problem, params: SolveParams, totals: dict[str, range]) -> tuple[Encoding, Outcome]:
+    """The proportion that traffic measures needs fixed totals, so each is tried and the best answer kept."""
+    started = time.perf_counter()
+    best: tuple[Encoding, Outcome] | None = None
+    complete = True
+    for numbers in product(*totals.values()):
+        fixed = dict(zip(totals, numbers, strict=True))
+        components = tuple(
+            replace(c, min_workers=fixed[c.name], max_workers=fixed[c.name]) if c.name in fixed else c
+            for c in problem.components
+        )
+        asked = replace(problem, components=components)
+        job = Job(asked)
+        encoding, outcome = solve_staged(asked, _left(params, started), Topology(job, needed_levels(job)))
+        if outcome.status == "infeasible":
+            continue
+        complete = complete and outcome.status == "optimal"
+        if outcome.value is not None and (best is None or _key(outcome, problem) < _key(best[1], problem)):
+            best = (encoding, outcome)
+    if best is None:
+        job = Job(problem)
+        none = replace(problem, goals=tuple(name for name in problem.goals if name != "traffic"))
+        encoding = Encoding(none, params, Topology(job, needed_levels(job)))
+        return encoding, Outcome("infeasible" if complete else "unknown")
+    if not complete:
+        best[1].status = "feasible"
+        best[1].bounds = {}
+    return best
+
+
+def _key(outcome: Outcome, problem: Problem) -> list[float]:
+    """Goal values in order; what was not searched counts as worst."""
+    return [outcome.values.get(name, float("inf")) for name in problem.goals]
