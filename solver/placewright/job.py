@@ -174,3 +174,8 @@ class Job:
     def unknown_somewhere(self, level: str) -> bool:
         """Whether some node is unknown at the level (never so for cluster and node)."""
         return level in self._unknown_levels
+
+    def least_gpus(self, c: int) -> int:
+        """Fewest GPUs that the fewest workers of c take when nothing else is there."""
+        workers = self.components[c].min_workers or 0
+        return -(-workers // self.per_gpu[c]) if self.fractional[c] else workers * self.width[c]

@@ -60,7 +60,7 @@ def _bound_together(encoding: Encoding) -> None:
         if len(clique) < 2:
             continue
         members = tuple(sorted(c for i in clique for c in job.items[i].members))
-        needed = sum(max(_gpus_needed(encoding, c) for c in job.items[i].members) for i in clique)
+        needed = sum(max(job.least_gpus(c) for c in job.items[i].members) for i in clique)
         nodes = fewest(per_node, needed)
         if nodes is not None and nodes > 1:
             encoding.add(encoding.total(Hosts(members)) >= nodes)
@@ -70,11 +70,6 @@ def _bound_together(encoding: Encoding) -> None:
             everything = tuple(range(job.count))
             encoding.add(sum(area.hosting(everything) for area in encoding.areas) >= domains)
             encoding.add(encoding.objectives["domain_capacity"] >= needed)
-
-
-def _gpus_needed(encoding: Encoding, c: int) -> int:
-    workers = encoding.job.components[c].min_workers or 0
-    return -(-workers // encoding.job.per_gpu[c]) if encoding.job.fractional[c] else workers * encoding.job.width[c]
 
 
 def _cells_once(encoding: Encoding) -> Iterator[Cell]:

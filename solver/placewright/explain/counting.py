@@ -333,7 +333,7 @@ class Counting:
         for clique in cliques:
             parts, needed = [], 0
             for i in clique:
-                sizes = {c: self._needed(c) for c in job.items[i].members}
+                sizes = {c: job.least_gpus(c) for c in job.items[i].members}
                 c = max(sizes, key=lambda member: sizes[member])
                 needed += sizes[c]
                 parts.append(f"{job.components[c].name} {sizes[c]}")
@@ -352,10 +352,6 @@ class Counting:
         if best[0] <= available:
             sentence = f"{listed(names)} do not fit together on {available} free GPUs ({shown}) the way they may share"
         return Room(sentence, "gpus", best[0], available, free, total=True)
-
-    def _needed(self, c: int) -> int:
-        workers = self.job.components[c].min_workers or 0
-        return -(-workers // self.job.per_gpu[c]) if self.job.fractional[c] else workers * self.job.width[c]
 
     def rule_numbers(self, place: str, names: tuple[str, ...]) -> str:
         """For a rule over nodes or domains: how many each component needs alone, and how many there are."""

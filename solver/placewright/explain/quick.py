@@ -69,7 +69,7 @@ def _gpus_in_all(counted: Counted) -> Iterator[list[Requirement]]:
     for clique in maximal_cliques(tuple(range(len(job.items))), job.conflicts):
         needed, members, may = 0, [], 0
         for i in clique:
-            sizes = [(_gpus_needed(job, c), c) for c in job.items[i].members]
+            sizes = [(job.least_gpus(c), c) for c in job.items[i].members]
             size, c = max(sizes)
             needed += size
             if size:
@@ -78,11 +78,6 @@ def _gpus_in_all(counted: Counted) -> Iterator[list[Requirement]]:
         free = sum(size * classes[t].shape.available for t, size in counted.sizes.items() if classes[t].may & may)
         if needed > free:
             yield [Requirement("workers", job.components[c].name) for c in members]
-
-
-def _gpus_needed(job: Job, c: int) -> int:
-    workers = job.components[c].min_workers or 0
-    return -(-workers // job.per_gpu[c]) if job.fractional[c] else workers * job.width[c]
 
 
 def _host_in_all(counted: Counted) -> Iterator[list[Requirement]]:
