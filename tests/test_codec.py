@@ -230,11 +230,11 @@ def test_cluster_and_job_in_two_sources(tmp_path: Path) -> None:
 
 def test_a_large_counted_cluster_loads_quickly() -> None:
     row = {"id": "gpu-{:06d}", "count": 125_000, "gpus": 8, "cpus": 128, "nvlink_domain": "rack{}", "nodes_per_domain": 16}
-    began = time.perf_counter()
+    began = time.process_time()
     problem = load_problem({"cluster": {"nodes": [row]}, "components": {"rollout": {"replicas": 4, "gpus_per_replica": 16}}})
     assert len(problem.cluster.nodes) == 125_000
     # About 0.8 s on two shared cores; the margin is for a busy machine.
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5
 
 
 def test_importing_the_codec_stays_light() -> None:

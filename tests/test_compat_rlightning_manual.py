@@ -34,10 +34,10 @@ from placewright_models.errors import InvalidProblem
 def test_fc_13_bad_ranges_are_refused_with_the_numbers(
     ranges: dict[str, Any], scheduling: ComponentScheduling, names: list[str]
 ) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(InvalidProblem) as caught:
         manual(ranges, info(8), scheduling, strategy="disaggregate")
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 1
     for name in names:
         assert name in str(caught.value)
 

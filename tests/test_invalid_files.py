@@ -69,11 +69,11 @@ FILE_FAULTS: list[tuple[str, str | bytes, str]] = [
 @pytest.mark.parametrize(("name", "content", "text"), FILE_FAULTS, ids=range(len(FILE_FAULTS)))
 def test_a_file_that_cannot_be_read(tmp_path: Path, name: str, content: str | bytes, text: str) -> None:
     path = written(tmp_path, content, name)
-    began = time.perf_counter()
+    began = time.process_time()
     with pytest.raises(InvalidProblem, match=text) as caught:
         load_problem(path)
     assert caught.value.source == str(path)
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
@@ -88,10 +88,10 @@ def test_a_huge_file_is_refused_before_it_is_read(tmp_path: Path) -> None:
     path = tmp_path / "huge.yaml"
     with path.open("wb") as file:
         file.truncate(100 * 2**20)
-    began = time.perf_counter()
+    began = time.process_time()
     with pytest.raises(InvalidProblem, match="104,857,600 bytes"):
         load_problem(path)
-    assert time.perf_counter() - began < 0.5
+    assert time.process_time() - began < 0.5
 
 
 def test_an_endless_file_is_refused() -> None:
@@ -101,10 +101,10 @@ def test_an_endless_file_is_refused() -> None:
 
 def test_a_file_of_too_many_values_is_refused(tmp_path: Path) -> None:
     path = written(tmp_path, "a: [" + "1," * 6_000_000 + "]")
-    began = time.perf_counter()
+    began = time.process_time()
     with pytest.raises(InvalidProblem, match="too many values"):
         load_problem(path)
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5
 
 
 def test_aliases_and_merge_keys_of_ordinary_size_are_fine(tmp_path: Path) -> None:

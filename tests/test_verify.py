@@ -672,9 +672,9 @@ def test_large_plan_is_verified_quickly() -> None:
         )
         node += -(-count // fit)
     plan = Plan("feasible", "cp-sat", (), (), placed, Idle(), (), asked)
-    started = time.perf_counter()
+    started = time.process_time()
     found = violations(asked, plan)
-    spent = time.perf_counter() - started
+    spent = time.process_time() - started
     # The workers are right; the empty pools, idle and goals are not.
     assert {text.split(" ")[0].rstrip(":") for text in found} == {"pools", "idle", "goals"}
     assert spent < 3, f"{spent:.2f} s; about 0.3 s where nothing else runs"

@@ -20,6 +20,9 @@ from placewright.picture import save_map
 from placewright.picture.colours import colours
 from placewright_models.plan import Plan
 
+# Beside other tests (pytest -n), but one Chromium.
+pytestmark = pytest.mark.xdist_group("browser")
+
 MOST_BYTES = 20_000_000
 MOST_MILLISECONDS = 3000
 
