@@ -66,37 +66,69 @@ class Search:
         """An expression's value in the best solution."""
         return expression if isinstance(expression, int) else int(self.best.value(expression))
 
-    def alone(self) -> tuple[int, Any]:
-        """One thread and a fixed amount of work: a short try as the model stands, then one with presolve.
+    def alone(self, name: str = "", expression: Any = None) -> tuple[int, Any, int]:
+        """One thread and a fixed amount of work; returns status, solver and lower bound.
 
-        Presolving a small model takes longer than solving it (docs/model.md, section 7).
+        A short try as the model stands comes first, since presolving a small model takes longer than solving it; then the
+        goal is asked to meet its bound; then it is minimised (docs/model.md, sections 6 and 7).
         """
         status, solver = self.run(1, self.params.first_work, presolve=False)
+        bound = _bound(solver)
         if status in (cp_model.OPTIMAL, cp_model.INFEASIBLE) or self.time_left <= 0.02:
-            return status, solver
+            return status, solver, bound
         self.hint()
-        return self.run(1, self.params.deterministic_work)
+        if expression is not None:
+            status, solver, bound = self.probe(name, expression, max(bound, self.encoding.least(name)))
+            if status == cp_model.OPTIMAL or self.time_left <= 0.02:
+                return status, solver, bound
+        status, solver = self.run(1, self.params.deterministic_work)
+        return status, solver, max(bound, _bound(solver))
 
-    def run(self, workers: int, deterministic: float | None = None, presolve: bool = True) -> tuple[int, Any]:
-        """One CP-SAT call; keeps the solution if there is one."""
+    def probe(self, name: str, expression: Any, bound: int) -> tuple[int, Any, int]:
+        """Ask for a solution at the lower bound itself; where there is none, the bound rises by one, a few times.
+
+        With so little room much of the model is decided by what follows from it (``Goal.implied``).
+        """
+        if self.best is not None and bound >= self.best.value(expression):
+            return cp_model.OPTIMAL, self.best, bound
+        status, solver = cp_model.UNKNOWN, None
+        for _ in range(self.params.probes):
+            model = self.model.clone()
+            model.clear_objective()
+            _add(model, expression <= bound)
+            for constraint in self.encoding.implied(name, bound):
+                _add(model, constraint)
+            status, solver = self.run(1, self.params.probe_work, model=model)
+            if status != cp_model.INFEASIBLE:
+                break
+            bound += 1
+            self.model.add(expression >= bound)
+            if self.time_left <= 0.02:
+                break
+        return (cp_model.OPTIMAL if status == cp_model.OPTIMAL else cp_model.UNKNOWN), solver, bound
+
+    def run(
+        self, workers: int, deterministic: float | None = None, presolve: bool = True, model: Any = None
+    ) -> tuple[int, Any]:
+        """One CP-SAT call; keeps the solution if there is one. ``model``: a copy with more constraints."""
         solver = cp_model.CpSolver()
         apply_to(solver, self.params, self.time_left, workers, presolve)
         if deterministic is not None:
             solver.parameters.max_deterministic_time = deterministic
         before = time.perf_counter()
-        status = solver.solve(self.model)
+        status = solver.solve(model or self.model)
         self.solve_time += time.perf_counter() - before
         if status == cp_model.MODEL_INVALID:
             raise RuntimeError(f"the model is invalid, please report it: {self.model.validate()}")
         if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             self.best = solver
-        elif status == cp_model.INFEASIBLE and self.best is None:
+        elif status == cp_model.INFEASIBLE and self.best is None and model is None:
             self.impossible = True
         return status, solver
 
     def settle(self) -> None:
         """Any solution, or the proof that there is none."""
-        status, _ = self.alone()
+        status, _, _ = self.alone()
         if status == cp_model.UNKNOWN and self.time_left > 0.02:
             self.parallel = True
             self.run(self.params.workers)
@@ -117,13 +149,12 @@ class Search:
         """Minimise one goal; returns whether it is proved, and its lower bound."""
         self.model.minimize(expression)
         before = self.best
-        status, solver = self.alone()
+        status, solver, bound = self.alone(name, expression)
         if before is not None and self.best.value(expression) > before.value(expression):
             self.best = before
         if status not in (cp_model.OPTIMAL, cp_model.INFEASIBLE) and self.time_left > 0.02:
             # Not settled by the deterministic share: all threads, and a canonical run at the end.
             self.parallel = True
-            bound = _bound(solver)
             if status == cp_model.FEASIBLE:
                 self.hint()
             before = self.best
@@ -136,7 +167,15 @@ class Search:
             if not self.impossible:
                 raise RuntimeError(f"goal {name} made the model infeasible, please report it")
             return False, 0
-        return status == cp_model.OPTIMAL, _bound(solver)
+        return status == cp_model.OPTIMAL, max(bound, _bound(solver))
+
+
+def _add(model: Any, constraint: Any) -> None:
+    """Add a constraint; one that fell to a plain truth value is kept as such."""
+    if constraint is False:
+        model.add_bool_or([])
+    elif constraint is not True:
+        model.add(constraint)
 
 
 def _bound(solver: Any) -> int:
@@ -198,6 +237,8 @@ def solve(
         logger.info("goal %s: %d, bound %d, %.2f s", name, value, bound, time.perf_counter() - search.started)
         search.model.clear_objective()
         search.model.add(expression <= value)
+        for constraint in encoding.implied(name, value):
+            _add(search.model, constraint)
         if after_goal is not None:
             after_goal(search.value)
         if not proved:

@@ -23,6 +23,8 @@ class SolveParams:
         seed: random seed of the solver.
         log: let the solver write its own log to stderr.
         first_work: deterministic seconds per goal for a first try without presolve.
+        probes: how often a goal is asked to meet its lower bound before it is minimised.
+        probe_work: deterministic seconds per such question.
         deterministic_work: CP-SAT's deterministic seconds per goal on one thread before all threads are used.
         break_symmetry: order provably equal nodes.
         merge_classes: treat node classes with the same patterns as one.
@@ -30,6 +32,7 @@ class SolveParams:
         one_by_one_domains: up to so many domains are always counted one by one.
         most_levels: evenness counts nodes per number of workers up to this number, beyond it uses a closed form.
         staged_above: with more pattern variables than this, bounds come from a relaxation and plans from a restriction first.
+        together_ratio: equal domains are counted together where that takes at most so many times the variables.
         most_components_in_sets: equal domains are counted together where at most so many components may lie in them.
     """
 
@@ -38,14 +41,17 @@ class SolveParams:
     seed: int = 0
     log: bool = False
     first_work: float = 0.1
+    probes: int = 3
+    probe_work: float = 1.0
     deterministic_work: float = 4.0
     break_symmetry: bool = True
     merge_classes: bool = True
     pattern_limit: int = 1500
     one_by_one_domains: int = 12
+    together_ratio: float = 2.0
     most_components_in_sets: int = 5
     most_levels: int = 256
-    staged_above: int = 4000
+    staged_above: int = 1000
 
     def __post_init__(self) -> None:
         faults = []

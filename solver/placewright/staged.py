@@ -17,6 +17,7 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
+from placewright.deal import crowding, deal
 from placewright.encode.classes import NodeClass, Topology
 from placewright.encode.encoding import Encoding, needed_levels, needs_single_domains
 from placewright.encode.patterns import Pattern
@@ -26,6 +27,9 @@ from placewright.params import SolveParams
 from placewright_models.problem import Problem
 
 logger = logging.getLogger(__name__)
+
+CROWDING = "crowding"
+"""The last aim of the relaxation, no goal of the problem."""
 
 
 def solve_staged(
@@ -41,9 +45,16 @@ def solve_staged(
         encoding = Encoding(problem, params, topology)
         return encoding, solve(encoding, params, progress)
 
-    targets, used, possible = _bounds(pooled, params)
-    if not possible:
-        return pooled, Outcome("infeasible")
+    pooled.objectives[CROWDING] = crowding(pooled)
+    used: dict[NodeClass, set[Pattern]] = defaultdict(set)
+    relaxed = _relax(pooled, params, used)
+    if relaxed.status == "infeasible":
+        return pooled, relaxed
+    targets = _targets(pooled, relaxed)
+    if relaxed.value is not None and len(targets) == len(problem.goals):
+        dealt = deal(pooled, relaxed.value, targets, _left(params, started, share=0.5))
+        if dealt is not None:
+            return dealt
     restricted = Encoding(problem, params, only=used, base=pooled)
     first = solve(restricted, _left(params, started, share=0.5), progress, targets=targets)
     logger.info("restricted model: %s, %s of %s", first.status, first.values, targets)
@@ -91,23 +102,26 @@ def _pooled(problem: Problem, params: SolveParams, topology: Topology) -> Encodi
     return pooled if size > params.staged_above else None
 
 
-def _bounds(pooled: Encoding, params: SolveParams) -> tuple[dict[str, int], dict[NodeClass, set[Pattern]], bool]:
-    """Lower bounds from the relaxation, the patterns its solutions use, and whether it has a solution at all."""
-    used: dict[NodeClass, set[Pattern]] = defaultdict(set)
+def _relax(pooled: Encoding, params: SolveParams, used: dict[NodeClass, set[Pattern]]) -> Outcome:
+    """Solve the relaxation; ``used`` takes the patterns of its solutions."""
 
     def note(value: Callable[[Any], int]) -> None:
         for _, _, cell, held in pooled.contents(value):
             used[cell.node_class].update(pattern for pattern, _ in held)
 
-    outcome = solve(pooled, params.with_(time_limit=params.time_limit * 0.3), after_goal=note)
-    targets = {name: outcome.bounds[name] for name in pooled.problem.goals if name in outcome.bounds}
-    for name in list(targets):
-        # Bounds after a goal that was not proved hold only under its unproved value.
-        if outcome.values[name] != outcome.bounds[name]:
-            keep = list(pooled.problem.goals[: pooled.problem.goals.index(name) + 1])
-            targets = {goal: bound for goal, bound in targets.items() if goal in keep}
+    return solve(pooled, params.with_(time_limit=params.time_limit * 0.3), after_goal=note)
+
+
+def _targets(pooled: Encoding, relaxed: Outcome) -> dict[str, int]:
+    """Lower bounds of the goals, up to the first that the relaxation left open: later ones hold only under its value."""
+    targets: dict[str, int] = {}
+    for name in pooled.problem.goals:
+        if name not in relaxed.bounds:
             break
-    return targets, used, outcome.status != "infeasible"
+        targets[name] = relaxed.bounds[name]
+        if relaxed.values[name] != relaxed.bounds[name]:
+            break
+    return targets
 
 
 def _open_totals(problem: Problem) -> dict[str, range]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from placewright.encode.cells import Cell
 from placewright.encode.classes import Domain
-from placewright.encode.features import Hosts
+from placewright.encode.features import Hosts, Shared
 from placewright_models.cluster import Node
 
 if TYPE_CHECKING:
@@ -63,6 +63,10 @@ class Area:
         """How many domains of the area host any of the components (at least; minimise or bound it from above)."""
         raise NotImplementedError
 
+    def shared(self, components: tuple[int, ...]) -> Any | None:
+        """Hosted components beyond the first, summed over the domains; None where that would need more variables."""
+        return None
+
     def may_host(self, part: Part, c: int) -> Any:
         """How many domains of the part may host the component, as an expression."""
         raise NotImplementedError
@@ -73,6 +77,9 @@ class SingleNodes(Area):
 
     def hosting(self, components: tuple[int, ...]) -> Any:
         return sum(cell.total(Hosts(components)) for cell in self.cells)
+
+    def shared(self, components: tuple[int, ...]) -> Any | None:
+        return sum(cell.total(Shared(components)) for cell in self.cells)
 
     def may_host(self, part: Part, c: int) -> Any:
         return self.hosting((c,))
@@ -113,6 +120,10 @@ class EqualDomains(Area):
 
     def hosting(self, components: tuple[int, ...]) -> Any:
         return sum(part.number for part in self.parts if part.members is not None and part.members & set(components))
+
+    def shared(self, components: tuple[int, ...]) -> Any | None:
+        here = [(part.number, len(part.members.intersection(components))) for part in self.parts if part.members]
+        return sum((hosted - 1) * number for number, hosted in here if hosted > 1)
 
     def may_host(self, part: Part, c: int) -> Any:
         return part.number if part.members is not None and c in part.members else 0

@@ -1,12 +1,14 @@
-"""Valid bounds, added as constraints: fewest nodes and domains that hold a component, or components that exclude each other.
+"""Valid bounds: fewest nodes and domains that hold a component, or components that exclude each other.
 
-Each is one line of counting, largest places first (knapsack bounds). They close most of the gap that the relaxation leaves
-(docs/model.md, section 5). Usage: ``add_bounds(encoding)`` once everything else is there. Modify this file to add a bound.
+Each is one line of counting, largest places first (knapsack bounds). They are added as constraints, they say where the search
+for a goal starts, and they bound how many places components may share once a goal is held (docs/model.md, section 5). Usage:
+``bounds = Bounds(encoding)`` once the areas are there, ``bounds.add()`` at the end. Modify this file to add a bound.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from placewright.encode.areas import Area, EqualDomains
@@ -18,58 +20,114 @@ if TYPE_CHECKING:
     from placewright.encode.encoding import Encoding
 
 
-def add_bounds(encoding: Encoding) -> None:
-    """Add every bound to the model."""
-    for c in range(encoding.job.count):
-        _bound_alone(encoding, c)
-    _bound_together(encoding)
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Components that may not share GPUs, and the fewest nodes and domains whose GPUs hold them all."""
+
+    members: tuple[int, ...]
+    nodes: int
+    domains: int
 
 
-def _bound_alone(encoding: Encoding, c: int) -> None:
-    """Fewest nodes and fewest domains that can hold the component alone, largest first (knapsack bounds)."""
-    least = encoding.job.components[c].min_workers or 0
-    if not least:
-        return
-    per_node: list[tuple[int, int]] = []
-    per_domain: list[tuple[int, int]] = []
-    for area in encoding.areas:
-        for domains, capacity in _capacities(encoding, area, c):
-            per_domain.append((capacity, domains))
-    for cell in _cells_once(encoding):
-        per_node.append((encoding.local.counts(cell.node_class, c)[-1], cell.size))
-    nodes = fewest(per_node, least)
-    if nodes is not None and nodes > 1:
-        encoding.add(encoding.total(Hosts((c,))) >= nodes)
-    domains_needed = fewest(per_domain, least)
-    if domains_needed is not None and domains_needed > 1:
-        encoding.add(sum(area.hosting((c,)) for area in encoding.areas) >= domains_needed)
+class Bounds:
+    """What counting says of one encoding.
 
+    Attributes:
+        nodes: per component the fewest nodes that hold it alone.
+        domains: per component the fewest domains that hold it alone, segments rounded down.
+        together: the same for every maximal set of components that exclude each other.
+    """
 
-def _bound_together(encoding: Encoding) -> None:
-    """Components that may not share GPUs need so many in all: fewest nodes, and fewest domains, that hold them."""
-    job = encoding.job
-    per_node = [(cell.node_class.shape.available, cell.size) for cell in _cells_once(encoding)]
-    per_domain = [
-        (
-            sum(encoding.topology.classes[t].shape.available * len(n) for t, n in area.domains[0].nodes.items()),
-            len(area.domains),
-        )
-        for area in encoding.areas
-    ]
-    for clique in maximal_cliques(tuple(range(len(job.items))), job.conflicts):
-        if len(clique) < 2:
-            continue
-        members = tuple(sorted(c for i in clique for c in job.items[i].members))
-        needed = sum(max(job.least_gpus(c) for c in job.items[i].members) for i in clique)
-        nodes = fewest(per_node, needed)
-        if nodes is not None and nodes > 1:
-            encoding.add(encoding.total(Hosts(members)) >= nodes)
-        domains = fewest(per_domain, needed)
-        if domains is not None and domains > 1 and "domain_capacity" in encoding.objectives:
-            # The goal made the Booleans for "hosts anything" already, so this bound costs one constraint.
-            everything = tuple(range(job.count))
-            encoding.add(sum(area.hosting(everything) for area in encoding.areas) >= domains)
-            encoding.add(encoding.objectives["domain_capacity"] >= needed)
+    def __init__(self, encoding: Encoding) -> None:
+        self.encoding = encoding
+        count = encoding.job.count
+        self.nodes = [0] * count
+        self.domains = [0] * count
+        for c in range(count):
+            self._count_alone(c)
+        self.together = list(self._count_together())
+
+    def _count_alone(self, c: int) -> None:
+        encoding = self.encoding
+        least = encoding.job.components[c].min_workers or 0
+        if not least:
+            return
+        per_domain: list[tuple[int, int]] = []
+        for area in encoding.areas:
+            for domains, capacity in _capacities(encoding, area, c):
+                per_domain.append((capacity, domains))
+        per_node = [(encoding.local.counts(cell.node_class, c)[-1], cell.size) for cell in _cells_once(encoding)]
+        # None: there is too little in all, which the model finds itself.
+        self.nodes[c] = fewest(per_node, least) or 0
+        self.domains[c] = fewest(per_domain, least) or 0
+
+    def _count_together(self) -> Iterator[Together]:
+        encoding, job = self.encoding, self.encoding.job
+        per_node = [(cell.node_class.shape.available, cell.size) for cell in _cells_once(encoding)]
+        classes = encoding.topology.classes
+        per_domain = [
+            (sum(classes[t].shape.available * len(n) for t, n in area.domains[0].nodes.items()), len(area.domains))
+            for area in encoding.areas
+        ]
+        for clique in maximal_cliques(tuple(range(len(job.items))), job.conflicts):
+            if len(clique) > 1:
+                members = tuple(sorted(c for i in clique for c in job.items[i].members))
+                needed = sum(max(job.least_gpus(c) for c in job.items[i].members) for i in clique)
+                yield Together(members, fewest(per_node, needed) or 0, fewest(per_domain, needed) or 0)
+
+    def add(self) -> None:
+        """Add every bound to the model."""
+        encoding = self.encoding
+        for c in range(encoding.job.count):
+            if self.nodes[c] > 1:
+                encoding.add(encoding.total(Hosts((c,))) >= self.nodes[c])
+            if self.domains[c] > 1:
+                encoding.add(sum(area.hosting((c,)) for area in encoding.areas) >= self.domains[c])
+        for group in self.together:
+            if group.nodes > 1:
+                encoding.add(encoding.total(Hosts(group.members)) >= group.nodes)
+            if group.domains > 1 and "domain_capacity" in encoding.objectives:
+                # The goal made the Booleans for "hosts anything" already, so this bound costs one constraint.
+                everything = tuple(range(encoding.job.count))
+                encoding.add(sum(area.hosting(everything) for area in encoding.areas) >= group.domains)
+                needed = sum(
+                    max(encoding.job.least_gpus(c) for c in item.members)
+                    for item in encoding.job.items
+                    if item.members[0] in group.members
+                )
+                encoding.add(encoding.objectives["domain_capacity"] >= needed)
+
+    # What follows for the goals that count places per component
+
+    def least_span(self, weights: Sequence[int], alone: Sequence[int], level: str) -> int:
+        """The least sum of weights x places, given the fewest places of each component and of those that exclude each other.
+
+        Args:
+            weights: per component.
+            alone: per component its fewest places (``nodes`` or ``domains``).
+            level: ``nodes`` or ``domains``: which number of ``together`` counts.
+        """
+        least = sum(weight * places for weight, places in zip(weights, alone, strict=True))
+        more = 0
+        for group in self.together:
+            missing = getattr(group, level) - sum(alone[c] for c in group.members)
+            more = max(more, missing * min(weights[c] for c in group.members))
+        return least + more
+
+    def most_shared(
+        self, weights: Sequence[int], alone: Sequence[int], level: str, value: int
+    ) -> Iterator[tuple[tuple[int, ...], int]]:
+        """Sets of components, and how many places they may share where the span is at most ``value``.
+
+        A place that hosts k of them counts k - 1. Counted once per component they have at most sum(alone) + floor((value -
+        least) / smallest weight) places, and at least as many different places as hold them all.
+        """
+        spare = value - sum(weight * places for weight, places in zip(weights, alone, strict=True))
+        for group in self.together:
+            cheapest = min(weights[c] for c in group.members)
+            if cheapest > 0:
+                most = sum(alone[c] for c in group.members) + spare // cheapest
+                yield group.members, most - getattr(group, level)
 
 
 def _cells_once(encoding: Encoding) -> Iterator[Cell]:

@@ -8,17 +8,17 @@ has too many. Modify this file when that choice changes.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations, pairwise
 from typing import Any
 
 from ortools.sat.python import cp_model
 
 from placewright.encode.areas import Area, EqualDomains, OneDomain, Part, PooledDomains, SingleNodes
-from placewright.encode.bounds import add_bounds
+from placewright.encode.bounds import Bounds
 from placewright.encode.cells import Cell, NodeCell, NodeVariables, PatternCell
 from placewright.encode.classes import Domain, NodeClass, Topology
-from placewright.encode.features import Feature, Workers
+from placewright.encode.features import Feature, Shared, Workers
 from placewright.encode.local import Local
 from placewright.encode.patterns import Pattern, TooManyPatterns, patterns
 from placewright.goals import GOAL_BY_NAME, Goal
@@ -68,6 +68,7 @@ class Encoding:
         self.per_domain = needs_single_domains(self.job, self.topology)
         self.measured_even = any(goal.name == "evenness" for goal in goals)
         self.areas: list[Area] = []
+        self._pools: list[PooledDomains] = []
         self.cell_workers_needed: set[int] = set()
         self._cell_workers: dict[tuple[int, int], Any] = {}
         self._patterns: dict[int, list[Pattern] | None] = dict(base._patterns) if base else {}
@@ -75,7 +76,7 @@ class Encoding:
         self._build()
         for rule in RULES:
             rule.encode(self)
-        self.lower_bounds: dict[str, int] = {}
+        self.bounds = Bounds(self)
         expressions = {goal.name: goal.expression(self) for goal in sorted(goals, key=lambda goal: goal.built_last)}
         self.objectives = {goal.name: expressions[goal.name] for goal in goals}
         self._finish()
@@ -135,7 +136,7 @@ class Encoding:
                 allowed = self.only.get(self.topology.classes[t], ())
                 self._patterns[t] = None if found is None else [pattern for pattern in found if pattern in allowed]
         groups = self.topology.domain_classes()
-        together = not self.per_domain and len(self.topology.domains) > self.params.one_by_one_domains
+        together = self._counted_together(groups)
         for g, domains in enumerate(groups):
             usable = [t for t in sorted(domains[0].nodes) if self._usable(t)]
             if not usable:
@@ -144,7 +145,7 @@ class Encoding:
                 self._add_single_nodes(domains, usable[0], f"nodes{g}")
             elif self.pooled and len(domains) > 1:
                 self._add_pooled(domains, usable, f"pool{g}")
-            elif together and self._smaller_together(domains, usable):
+            elif g in together:
                 self._add_equal(domains, usable, f"domains{g}")
             else:
                 for d, domain in enumerate(domains):
@@ -190,6 +191,7 @@ class Encoding:
 
     def _add_pooled(self, domains: list[Domain], usable: list[int], name: str) -> None:
         area = PooledDomains(self.model, domains, name, self.job.count)
+        self._pools.append(area)
         part = Part(len(domains), None)
         area.parts.append(part)
         for t in usable:
@@ -201,15 +203,29 @@ class Encoding:
             area.link(c)
         self.areas.append(area)
 
-    def _smaller_together(self, domains: list[Domain], usable: list[int]) -> bool:
-        """Whether counting the equal domains together takes fewer variables than one by one."""
+    def _counted_together(self, groups: list[list[Domain]]) -> set[int]:
+        """Which groups of equal domains are counted together: all, or those where that takes fewer variables.
+
+        All together is the stronger relaxation, single domains too; it is taken unless it takes many more variables.
+        """
+        if self.per_domain or len(self.topology.domains) <= self.params.one_by_one_domains:
+            return set()
+        able = {g: sizes for g, domains in enumerate(groups) if domains[0].known and (sizes := self._sizes(domains))}
+        smaller = {g for g, (together, one_by_one) in able.items() if together <= one_by_one and len(groups[g]) > 1}
+        everything = sum(together for together, _ in able.values())
+        mixed = sum(one if g in smaller else other for g, (one, other) in able.items())
+        return set(able) if everything <= self.params.together_ratio * mixed else smaller
+
+    def _sizes(self, domains: list[Domain]) -> tuple[int, int] | None:
+        """Variables of these equal domains counted together, and one by one; None where they cannot be counted together."""
+        usable = [t for t in sorted(domains[0].nodes) if self._usable(t)]
         sets = self._sets(usable)
-        if sets is None or len(domains) < 2:
-            return False
+        if not usable or sets is None:
+            return None
         found = [pattern for t in usable for pattern in self.class_patterns(t) or []]
         supports = [frozenset(c for c, n in enumerate(pattern) if n) for pattern in found]
         as_one = sum(1 + sum(support <= members for support in supports) for members in sets)
-        return as_one <= len(domains) * (self.job.count + len(found))
+        return as_one, len(domains) * (self.job.count + len(found))
 
     def _sets(self, usable: list[int]) -> list[frozenset[int]] | None:
         """Every set of components that a domain of these classes may host; None where there are too many to count."""
@@ -281,6 +297,31 @@ class Encoding:
         """The feature summed over all nodes."""
         return sum(cell.total(feature) for cell in self.cells)
 
+    def shared_nodes(self, components: tuple[int, ...]) -> Any | None:
+        """Hosted components beyond the first, summed over all nodes; None where that would need more variables."""
+        cells = list(self.cells)
+        if any(isinstance(cell, NodeCell) for cell in cells):
+            return None
+        return sum(cell.total(Shared(components)) for cell in cells)
+
+    def shared_domains(self, components: tuple[int, ...]) -> Any | None:
+        """The same for domains."""
+        total: Any = 0
+        for area in self.areas:
+            shared = area.shared(components)
+            if shared is None:
+                return None
+            total += shared
+        return total
+
+    def least(self, name: str) -> int:
+        """A lower bound of the goal from counting."""
+        return GOAL_BY_NAME[name].least(self) if name in GOAL_BY_NAME else 0
+
+    def implied(self, name: str, value: int) -> list[Any]:
+        """Constraints that follow from the goal being at most ``value``."""
+        return list(GOAL_BY_NAME[name].implied(self, value)) if name in GOAL_BY_NAME else []
+
     def workers(self, cell: Cell, c: int) -> Any:
         """The number of workers of c in the cell: an expression, or a variable where the component is loose."""
         if c in self.exact or isinstance(cell, NodeCell):
@@ -329,6 +370,17 @@ class Encoding:
         if alone:
             yield alone, True
 
+    def hosting_pool(self, cells: Sequence[Cell], c: int) -> tuple[Domain, Any] | None:
+        """Of the cells of one pooled area: one of its domains, and the number of domains that host c; else None."""
+        for area in self._pools:
+            if area.cells[0] is cells[0]:
+                return area.domains[0], area.hosting((c,))
+        return None
+
+    def most_workers(self, domain: Domain, c: int) -> int:
+        """The most workers of c that the domain holds when nothing else is there, each node by itself."""
+        return sum(self.local.counts(self.topology.classes[t], c)[-1] * len(nodes) for t, nodes in domain.nodes.items())
+
     # Finishing and reading back
 
     def _finish(self) -> None:
@@ -341,7 +393,7 @@ class Encoding:
             else:
                 self.model.add(sum(cell.room(c) for cell in self.cells) >= self.placed[c])
                 self.model.add(sum(cell.least(c) for cell in self.cells) <= self.placed[c])
-        add_bounds(self)
+        self.bounds.add()
 
     def contents(self, value: Any) -> list[tuple[Area, Part, Cell, list[tuple[Pattern, int]]]]:
         """After solving: per cell the patterns with their numbers of nodes, empty cells left out."""

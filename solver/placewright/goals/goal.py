@@ -33,6 +33,14 @@ class Goal:
         """A linear expression (or a number) of which the least value is the goal's."""
         raise NotImplementedError
 
+    def least(self, encoding: Encoding) -> int:
+        """A lower bound of the goal that counting gives; where the search starts."""
+        return 0
+
+    def implied(self, encoding: Encoding, value: int) -> Iterator[Any]:
+        """Constraints that every solution in which the goal is at most ``value`` satisfies, over variables that there are."""
+        return iter(())
+
     def exact(self, job: Job) -> Iterator[int]:
         """Components whose exact count on each node the goal looks at (see encode/patterns.py)."""
         return iter(())

@@ -80,6 +80,9 @@ class GroupsSplit(Goal):
                 continue
             whole = encoding.number(f"groups{c}.kept")
             encoding.add(group.workers * whole <= sum(encoding.workers(cell, c) for cell in cells))
+            pool = encoding.hosting_pool(cells, c) if group.within == DOMAIN_LEVEL else None
+            if pool is not None:
+                encoding.add(whole <= encoding.most_workers(pool[0], c) // group.workers * pool[1])
             kept += whole
         return in_all - kept
 
@@ -102,12 +105,16 @@ class GroupsSplit(Goal):
         for cells, alone in encoding.unit_cells(level):
             if alone:
                 continue
+            pool = encoding.hosting_pool(cells, c) if level == DOMAIN_LEVEL else None
             for size, some_cells in by_size(cells).items():
                 hosts = sum(cell.total(Hosts((c,))) for cell in some_cells)
                 nodes = nodes_of(size)
                 if nodes is not None and not isinstance(hosts, int):
                     whole = encoding.number(f"groups{c}.{size}.kept")
                     encoding.add(nodes * whole <= hosts)
+                    if pool is not None:
+                        there = sum(len(n) for t, n in pool[0].nodes.items() if encoding.topology.classes[t].gpus == size)
+                        encoding.add(whole <= there // nodes * pool[1])
                     total -= whole
         return total
 

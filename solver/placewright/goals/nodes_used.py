@@ -27,3 +27,7 @@ class NodesUsed(Goal):
     def expression(self, encoding: Encoding) -> Any:
         """Nodes with any pattern but the empty one."""
         return encoding.total(Hosts(tuple(range(encoding.job.count))))
+
+    def least(self, encoding: Encoding) -> int:
+        """Fewest nodes that hold the components that exclude each other."""
+        return max((group.nodes for group in encoding.bounds.together), default=0)

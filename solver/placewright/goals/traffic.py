@@ -6,7 +6,7 @@ Modify this file when a missing local partner is counted otherwise.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from math import gcd
+from math import gcd, lcm
 from typing import TYPE_CHECKING, Any
 
 from placewright.encode.features import Excess
@@ -16,6 +16,7 @@ from placewright_models.errors import Fault, InvalidProblem
 from placewright_models.workload import Component
 
 if TYPE_CHECKING:
+    from placewright.encode.areas import Area
     from placewright.encode.classes import Topology
     from placewright.encode.encoding import Encoding
     from placewright.job import Job
@@ -70,9 +71,33 @@ class TrafficCost(Goal):
                         continue
                     above = encoding.number(f"traffic.{area.name}", w_b * w_a * common)
                     encoding.add(above >= w_b * here[0] - w_a * here[1])
+                    beside = _partners_beside(encoding, area, a, b, here[0])
+                    if beside is not None:
+                        encoding.add(beside <= here[1])
+                        encoding.add(above >= w_b * here[0] - w_a * beside)
                     excess += above
             total += entry.weight * excess
         return total
+
+
+def _partners_beside(encoding: Encoding, area: Area, a: int, b: int, workers: Any) -> Any | None:
+    """For a pooled area: at least as many workers of b as lie in the domains that host a; None where nothing bounds them.
+
+    Where the two exclude each other, b has what a leaves of those domains.
+    """
+    job = encoding.job
+    pool = encoding.hosting_pool(area.cells, a)
+    if pool is None or a not in job.item_of or b not in job.item_of:
+        return None
+    if not job.conflicts[job.item_of[a]] >> job.item_of[b] & 1:
+        return None
+    domain, hosting = pool
+    scale = lcm(job.per_gpu[a], job.per_gpu[b])
+    size = scale * sum(encoding.topology.classes[t].shape.available * len(nodes) for t, nodes in domain.nodes.items())
+    beside = encoding.number(f"traffic.{area.name}.beside", encoding.most_workers(domain, b) * len(area.domains))
+    taken = [scale * max(1, job.width[c]) // job.per_gpu[c] for c in (a, b)]
+    encoding.add(taken[0] * workers + taken[1] * beside <= size * hosting)
+    return beside
 
 
 def _total(facts: Facts, component: Component) -> int:

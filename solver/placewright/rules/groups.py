@@ -13,7 +13,7 @@ from placewright.encode.features import Hosts
 from placewright.facts import Facts, Unit, some
 from placewright.rules.rule import Rule
 from placewright.rules.segments import by_size, whole_node_counts
-from placewright_models.cluster import CLUSTER_LEVEL, NODE_LEVEL
+from placewright_models.cluster import CLUSTER_LEVEL, DOMAIN_LEVEL, NODE_LEVEL
 from placewright_models.workload import Component, Group
 
 if TYPE_CHECKING:
@@ -96,6 +96,9 @@ class Groups(Rule):
                     if not alone:
                         groups = encoding.number(f"{component.name}.groups")
                         encoding.add(sum(encoding.workers(cell, c) for cell in cells) == group.workers * groups)
+                        pool = encoding.hosting_pool(cells, c) if group.within == DOMAIN_LEVEL else None
+                        if pool is not None:
+                            encoding.add(groups <= encoding.most_workers(pool[0], c) // group.workers * pool[1])
 
     def _whole_nodes(self, encoding: Encoding, c: int, cells: Sequence[Cell]) -> None:
         for size, some_cells in by_size(cells).items():
