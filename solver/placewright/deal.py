@@ -9,10 +9,10 @@ Modify this file when counts are dealt out otherwise.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from placewright.encode.areas import Area, PooledDomains
+from placewright.encode.areas import Area, Part, PooledDomains
 from placewright.encode.encoding import Encoding
 from placewright.encode.patterns import Pattern
 from placewright.layout.span import maximal_cliques
@@ -61,7 +61,7 @@ def deal(pooled: Encoding, value: Value, goals: Mapping[str, int], params: Solve
             for pattern in only[node_class]:
                 counters = [cell.count[cell.patterns.index(pattern)] for cell in here]  # type: ignore[attr-defined]
                 dealt.add(sum(counters) == held.get(pattern, 0))
-        for domain, counts in zip(area.domains, _spread(pooled, area, wanted[id(area)], value), strict=True):
+        for domain, counts in zip(area.domains, _spread(area, wanted[id(area)], value), strict=True):
             for t, held in counts.items():
                 cell = cells[id(domain), pooled.topology.classes[t]]
                 for pattern, counter in zip(cell.patterns, cell.count, strict=True):  # type: ignore[attr-defined]
@@ -69,7 +69,7 @@ def deal(pooled: Encoding, value: Value, goals: Mapping[str, int], params: Solve
     for name, expression in dealt.objectives.items():
         dealt.add(expression <= goals[name])
     search = Search(dealt, params, None)
-    search.run(1, params.probe_work)
+    search.run(1, params.deal_work)
     if search.best is None:
         return None
     bounds = {name: goals[name] for name in dealt.objectives}
@@ -79,23 +79,29 @@ def deal(pooled: Encoding, value: Value, goals: Mapping[str, int], params: Solve
 def _counts(area: Area, value: Value) -> Counts:
     """What the pooled solution has in the area."""
     found: Counts = {}
-    for cell, nodes in zip(area.cells, area.nodes, strict=True):
-        t = next(t for t, there in area.domains[0].nodes.items() if there is nodes[0])
-        found[t] = dict(cell.contents(value))
+    for part in area.parts:
+        for t, held in _of_part(area, part, value).items():
+            here = found.setdefault(t, {})
+            for pattern, number in held.items():
+                here[pattern] = here.get(pattern, 0) + number
     return found
 
 
-def _spread(pooled: Encoding, area: Area, wanted: Counts, value: Value) -> list[Counts]:
-    """A guess for each domain: patterns of one support go evenly to as many domains as host its rarest component."""
+def _of_part(area: Area, part: Part, value: Value) -> Counts:
+    found: Counts = {}
+    for cell, nodes in zip(area.cells, area.nodes, strict=True):
+        if any(cell is other for other in part.cells):
+            t = next(t for t, there in area.domains[0].nodes.items() if there is nodes[0])
+            found[t] = dict(cell.contents(value))
+    return found
+
+
+def _spread(area: Area, wanted: Counts, value: Value) -> list[Counts]:
+    """A guess for each domain: patterns that belong together go evenly to as many domains as host them."""
     room = [{t: len(nodes) for t, nodes in domain.nodes.items()} for domain in area.domains]
     dealt: list[Counts] = [{t: {} for t in wanted} for _ in area.domains]
-    by_support: dict[tuple[int, ...], list[tuple[int, Pattern, int]]] = defaultdict(list)
-    for t, held in wanted.items():
-        for pattern, number in held.items():
-            by_support[tuple(c for c, n in enumerate(pattern) if n)].append((t, pattern, number))
     first = 0
-    for support, held_here in sorted(by_support.items()):
-        hosting = max(1, min(value(area.hosting((c,))) for c in support))
+    for hosting, held_here in _bundles(area, value):
         chosen = range(first, min(first + hosting, len(room)))
         first = min(first + hosting, len(room))
         for t, pattern, number in held_here:
@@ -107,3 +113,16 @@ def _spread(pooled: Encoding, area: Area, wanted: Counts, value: Value) -> list[
                     dealt[d][t][pattern] = dealt[d][t].get(pattern, 0) + taken
                     number -= taken
     return dealt
+
+
+def _bundles(area: Area, value: Value) -> Iterator[tuple[int, list[tuple[int, Pattern, int]]]]:
+    """(number of domains, what lies in them): by set of components where the relaxation has sets, else by support."""
+    for part in area.parts:
+        by_support: dict[tuple[int, ...], list[tuple[int, Pattern, int]]] = defaultdict(list)
+        for t, held in _of_part(area, part, value).items():
+            for pattern, number in held.items():
+                support = () if part.members else tuple(c for c, n in enumerate(pattern) if n)
+                by_support[support].append((t, pattern, number))
+        for support, here in sorted(by_support.items()):
+            hosting = [value(area.hosting((c,))) for c in support] if support else [value(part.number)]
+            yield max(1, min(hosting)), here

@@ -66,17 +66,20 @@ class Search:
         """An expression's value in the best solution."""
         return expression if isinstance(expression, int) else int(self.best.value(expression))
 
-    def alone(self, name: str = "", expression: Any = None) -> tuple[int, Any, int]:
+    def alone(self, name: str = "", expression: Any = None, floor: int | None = None) -> tuple[int, Any, int]:
         """One thread and a fixed amount of work; returns status, solver and lower bound.
 
         A short try as the model stands comes first, since presolving a small model takes longer than solving it; then the
-        goal is asked to meet its bound; then it is minimised (docs/model.md, sections 6 and 7).
+        goal is asked to meet its bound; then it is minimised (docs/model.md, sections 6 and 7). Where a good bound is known
+        already (``floor``), the try is left out.
         """
-        status, solver = self.run(1, self.params.first_work, presolve=False)
-        bound = _bound(solver)
-        if status in (cp_model.OPTIMAL, cp_model.INFEASIBLE) or self.time_left <= 0.02:
-            return status, solver, bound
-        self.hint()
+        bound = floor or 0
+        if floor is None:
+            status, solver = self.run(1, self.params.first_work, presolve=False)
+            bound = _bound(solver)
+            if status in (cp_model.OPTIMAL, cp_model.INFEASIBLE) or self.time_left <= 0.02:
+                return status, solver, bound
+            self.hint()
         if expression is not None:
             status, solver, bound = self.probe(name, expression, max(bound, self.encoding.least(name)))
             if status == cp_model.OPTIMAL or self.time_left <= 0.02:
@@ -85,20 +88,22 @@ class Search:
         return status, solver, max(bound, _bound(solver))
 
     def probe(self, name: str, expression: Any, bound: int) -> tuple[int, Any, int]:
-        """Ask for a solution at the lower bound itself; where there is none, the bound rises by one, a few times.
+        """Ask for a solution at the lower bound itself; where there is none, the bound rises by one, while that is cheap.
 
         With so little room much of the model is decided by what follows from it (``Goal.implied``).
         """
         if self.best is not None and bound >= self.best.value(expression):
             return cp_model.OPTIMAL, self.best, bound
         status, solver = cp_model.UNKNOWN, None
-        for _ in range(self.params.probes):
+        spent = 0.0
+        while spent < self.params.probing_work:
             model = self.model.clone()
             model.clear_objective()
             _add(model, expression <= bound)
             for constraint in self.encoding.implied(name, bound):
                 _add(model, constraint)
             status, solver = self.run(1, self.params.probe_work, model=model)
+            spent += solver.response_proto.deterministic_time
             if status != cp_model.INFEASIBLE:
                 break
             bound += 1
@@ -145,11 +150,11 @@ class Search:
             if abs(value) < 2**62:
                 self.model.add_hint(variable, value)
 
-    def goal(self, name: str, expression: Any) -> tuple[bool, int]:
-        """Minimise one goal; returns whether it is proved, and its lower bound."""
+    def goal(self, name: str, expression: Any, floor: int | None = None) -> tuple[bool, int]:
+        """Minimise one goal; returns whether it is proved, and its lower bound. ``floor``: a bound known already."""
         self.model.minimize(expression)
         before = self.best
-        status, solver, bound = self.alone(name, expression)
+        status, solver, bound = self.alone(name, expression, floor)
         if before is not None and self.best.value(expression) > before.value(expression):
             self.best = before
         if status not in (cp_model.OPTIMAL, cp_model.INFEASIBLE) and self.time_left > 0.02:
@@ -189,6 +194,7 @@ def solve(
     params: SolveParams,
     progress: Progress | None = None,
     targets: Mapping[str, int] | None = None,
+    floors: Mapping[str, int] | None = None,
     after_goal: Callable[[Callable[[Any], int]], None] | None = None,
 ) -> Outcome:
     """Search every goal of the encoding in order.
@@ -196,6 +202,7 @@ def solve(
     Args:
         targets: lower bounds proved elsewhere, for an encoding that is a restriction: a goal is proved only by meeting
             its target, and the search stops at the first goal that does not.
+        floors: lower bounds proved elsewhere, each valid while the goals before it have the values given here.
         after_goal: called with the reader of values after each goal.
     """
     search = Search(encoding, params, progress)
@@ -223,7 +230,8 @@ def solve(
                     break
                 search.model.add(expression >= targets[name])
             search.hint()
-            proved, bound = search.goal(name, expression)
+            floor = floors.get(name) if floors and all(outcome.values[goal] == floors[goal] for goal in outcome.values) else None
+            proved, bound = search.goal(name, expression, floor)
             if search.best is None:
                 break
         value = search.value(expression)

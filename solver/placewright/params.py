@@ -23,8 +23,9 @@ class SolveParams:
         seed: random seed of the solver.
         log: let the solver write its own log to stderr.
         first_work: deterministic seconds per goal for a first try without presolve.
-        probes: how often a goal is asked to meet its lower bound before it is minimised.
-        probe_work: deterministic seconds per such question.
+        probe_work: deterministic seconds for asking whether a goal meets its lower bound.
+        probing_work: once such questions took so many of them, the goal is minimised instead.
+        deal_work: deterministic seconds for dealing a relaxation's counts out to single domains.
         deterministic_work: CP-SAT's deterministic seconds per goal on one thread before all threads are used.
         break_symmetry: order provably equal nodes.
         merge_classes: treat node classes with the same patterns as one.
@@ -33,7 +34,8 @@ class SolveParams:
         most_levels: evenness counts nodes per number of workers up to this number, beyond it uses a closed form.
         staged_above: with more pattern variables than this, bounds come from a relaxation and plans from a restriction first.
         together_ratio: equal domains are counted together where that takes at most so many times the variables.
-        most_components_in_sets: equal domains are counted together where at most so many components may lie in them.
+        by_set_below: the stronger of two relaxations is tried with at most so many variables.
+        most_sets: equal domains are counted together where at most so many sets of components may lie in one.
     """
 
     time_limit: float = 30.0
@@ -41,17 +43,19 @@ class SolveParams:
     seed: int = 0
     log: bool = False
     first_work: float = 0.1
-    probes: int = 3
     probe_work: float = 1.0
+    probing_work: float = 0.3
+    deal_work: float = 0.3
     deterministic_work: float = 4.0
     break_symmetry: bool = True
     merge_classes: bool = True
     pattern_limit: int = 1500
     one_by_one_domains: int = 12
     together_ratio: float = 2.0
-    most_components_in_sets: int = 5
+    most_sets: int = 63
     most_levels: int = 256
     staged_above: int = 1000
+    by_set_below: int = 3000
 
     def __post_init__(self) -> None:
         faults = []

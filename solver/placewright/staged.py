@@ -45,16 +45,21 @@ def solve_staged(
         encoding = Encoding(problem, params, topology)
         return encoding, solve(encoding, params, progress)
 
-    pooled.objectives[CROWDING] = crowding(pooled)
     used: dict[NodeClass, set[Pattern]] = defaultdict(set)
-    relaxed = _relax(pooled, params, used)
-    if relaxed.status == "infeasible":
-        return pooled, relaxed
-    targets = _targets(pooled, relaxed)
-    if relaxed.value is not None and len(targets) == len(problem.goals):
-        dealt = deal(pooled, relaxed.value, targets, _left(params, started, share=0.5))
-        if dealt is not None:
-            return dealt
+    targets: dict[str, int] = {}
+    for finer in (False, True):
+        relaxation = _by_set(pooled, params) if finer else pooled
+        if relaxation is None:
+            break
+        relaxation.objectives[CROWDING] = crowding(relaxation)
+        relaxed = _relax(relaxation, _left(params, started, share=0.6 if finer else 0.3), used, targets)
+        if relaxed.status == "infeasible":
+            return relaxation, relaxed
+        targets = _stronger(targets, _targets(relaxation, relaxed), problem)
+        if relaxed.value is not None and len(targets) == len(problem.goals):
+            dealt = deal(relaxation, relaxed.value, targets, _left(params, started, share=0.5))
+            if dealt is not None:
+                return dealt
     restricted = Encoding(problem, params, only=used, base=pooled)
     first = solve(restricted, _left(params, started, share=0.5), progress, targets=targets)
     logger.info("restricted model: %s, %s of %s", first.status, first.values, targets)
@@ -102,14 +107,32 @@ def _pooled(problem: Problem, params: SolveParams, topology: Topology) -> Encodi
     return pooled if size > params.staged_above else None
 
 
-def _relax(pooled: Encoding, params: SolveParams, used: dict[NodeClass, set[Pattern]]) -> Outcome:
-    """Solve the relaxation; ``used`` takes the patterns of its solutions."""
+def _relax(
+    pooled: Encoding, params: SolveParams, used: dict[NodeClass, set[Pattern]], floors: dict[str, int]
+) -> Outcome:
+    """Solve the relaxation; ``used`` takes the patterns of its solutions, ``floors`` are bounds of a weaker one."""
 
     def note(value: Callable[[Any], int]) -> None:
         for _, _, cell, held in pooled.contents(value):
             used[cell.node_class].update(pattern for pattern, _ in held)
 
-    return solve(pooled, params.with_(time_limit=params.time_limit * 0.3), after_goal=note)
+    return solve(pooled, params, floors=floors, after_goal=note)
+
+
+def _by_set(pooled: Encoding, params: SolveParams) -> Encoding | None:
+    """The stronger relaxation, where it is not too large."""
+    finer = Encoding(pooled.problem, params, pooled=True, by_set=True, base=pooled)
+    return finer if len(finer.model.proto.variables) <= params.by_set_below else None
+
+
+def _stronger(known: dict[str, int], found: dict[str, int], problem: Problem) -> dict[str, int]:
+    """The better of two lists of lower bounds, each holding only while the goals before have the values of its own list."""
+    for name in problem.goals:
+        if name not in found or name not in known:
+            return found if len(found) >= len(known) else known
+        if found[name] != known[name]:
+            return found if found[name] > known[name] else known
+    return known
 
 
 def _targets(pooled: Encoding, relaxed: Outcome) -> dict[str, int]:

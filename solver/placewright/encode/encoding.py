@@ -9,7 +9,7 @@ has too many. Modify this file when that choice changes.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import combinations, pairwise
+from itertools import pairwise
 from typing import Any
 
 from ortools.sat.python import cp_model
@@ -44,6 +44,7 @@ class Encoding:
         topology: Topology | None = None,
         *,
         pooled: bool = False,
+        by_set: bool = False,
         only: Mapping[NodeClass, Collection[Pattern]] | None = None,
         base: Encoding | None = None,
     ) -> None:
@@ -52,12 +53,14 @@ class Encoding:
         Args:
             topology: classes made before, by the levels of ``needed_levels``.
             pooled: mix the nodes of equal domains freely: a relaxation, whose optima are lower bounds.
+            by_set: only those of domains that host the same set of components: a stronger relaxation, with more variables.
             only: the patterns that nodes of a class may have: a restriction, whose solutions are solutions.
             base: another encoding of the same problem, whose patterns need not be found again.
         """
         self.params = params or SolveParams()
         self.problem = problem
         self.pooled = pooled
+        self.by_set = by_set
         self.only = only
         self.job: Job = base.job if base else Job(problem)
         self.local: Local = base.local if base else Local(self.job)
@@ -68,7 +71,7 @@ class Encoding:
         self.per_domain = needs_single_domains(self.job, self.topology)
         self.measured_even = any(goal.name == "evenness" for goal in goals)
         self.areas: list[Area] = []
-        self._pools: list[PooledDomains] = []
+        self._pools: dict[int, tuple[Domain, Area, Part]] = {}
         self.cell_workers_needed: set[int] = set()
         self._cell_workers: dict[tuple[int, int], Any] = {}
         self._patterns: dict[int, list[Pattern] | None] = dict(base._patterns) if base else {}
@@ -144,7 +147,10 @@ class Encoding:
             if not domains[0].known:
                 self._add_single_nodes(domains, usable[0], f"nodes{g}")
             elif self.pooled and len(domains) > 1:
-                self._add_pooled(domains, usable, f"pool{g}")
+                if self.by_set and self._sets(usable) is not None:
+                    self._add_equal(domains, usable, f"pool{g}")
+                else:
+                    self._add_pooled(domains, usable, f"pool{g}")
             elif g in together:
                 self._add_equal(domains, usable, f"domains{g}")
             else:
@@ -191,7 +197,6 @@ class Encoding:
 
     def _add_pooled(self, domains: list[Domain], usable: list[int], name: str) -> None:
         area = PooledDomains(self.model, domains, name, self.job.count)
-        self._pools.append(area)
         part = Part(len(domains), None)
         area.parts.append(part)
         for t in usable:
@@ -202,6 +207,12 @@ class Encoding:
         for c in range(self.job.count):
             area.link(c)
         self.areas.append(area)
+        self._note_pool(area)
+
+    def _note_pool(self, area: Area) -> None:
+        for part in area.parts:
+            if self.pooled and part.cells:
+                self._pools[id(part.cells[0])] = (area.domains[0], area, part)
 
     def _counted_together(self, groups: list[list[Domain]]) -> set[int]:
         """Which groups of equal domains are counted together: all, or those where that takes fewer variables.
@@ -228,17 +239,22 @@ class Encoding:
         return as_one, len(domains) * (self.job.count + len(found))
 
     def _sets(self, usable: list[int]) -> list[frozenset[int]] | None:
-        """Every set of components that a domain of these classes may host; None where there are too many to count."""
-        if any(self.class_patterns(t) is None for t in usable):
-            return None
-        able = [
-            c
-            for c in range(self.job.count)
-            if any(len(self.local.counts(self.topology.classes[t], c)) > 1 for t in usable)
-        ]
-        if len(able) > self.params.most_components_in_sets:
-            return None
-        return [frozenset(chosen) for size in range(1, len(able) + 1) for chosen in combinations(able, size)]
+        """Every set of components that a domain of these classes may host; None where there are too many to count.
+
+        A domain hosts what its nodes host, so the sets are the unions of what patterns hold.
+        """
+        supports: set[frozenset[int]] = set()
+        for t in usable:
+            found = self.class_patterns(t)
+            if found is None:
+                return None
+            supports.update(frozenset(c for c, n in enumerate(pattern) if n) for pattern in found)
+        sets: set[frozenset[int]] = set()
+        for support in supports:
+            sets |= {support, *(support | other for other in sets)}
+            if len(sets) > self.params.most_sets:
+                return None
+        return sorted(sets, key=lambda members: (len(members), sorted(members)))
 
     def _add_equal(self, domains: list[Domain], usable: list[int], name: str) -> None:
         area = EqualDomains(domains, name)
@@ -261,6 +277,7 @@ class Encoding:
                 area.add(part, cell, [domain.nodes[t] for domain in domains])
         self.model.add(sum(part.number for part in area.parts) <= len(domains))
         self.areas.append(area)
+        self._note_pool(area)
 
     # Symmetry: only between provably equal nodes, and switchable, so that tests can solve without. Ordering equal
     # domains was tried and lost (docs/model.md): the solver finds that symmetry itself.
@@ -357,7 +374,7 @@ class Encoding:
                 if area.single_nodes:
                     alone.extend(area.cells)
                 else:
-                    yield list(area.cells), False
+                    yield from ((list(part.cells), False) for part in area.parts)
                 continue
             unit = area.domains[0].units[self.topology.levels.index(level)]
             for cell in area.cells:
@@ -371,11 +388,12 @@ class Encoding:
             yield alone, True
 
     def hosting_pool(self, cells: Sequence[Cell], c: int) -> tuple[Domain, Any] | None:
-        """Of the cells of one pooled area: one of its domains, and the number of domains that host c; else None."""
-        for area in self._pools:
-            if area.cells[0] is cells[0]:
-                return area.domains[0], area.hosting((c,))
-        return None
+        """Of domains that a relaxation pools: one of them, and how many host c; None for the cells of a single domain."""
+        known = self._pools.get(id(cells[0])) if cells else None
+        if known is None:
+            return None
+        domain, area, part = known
+        return domain, area.may_host(part, c)
 
     def most_workers(self, domain: Domain, c: int) -> int:
         """The most workers of c that the domain holds when nothing else is there, each node by itself."""

@@ -5,7 +5,7 @@ Modify this file when a missing local partner is counted otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from math import gcd, lcm
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from placewright_models.errors import Fault, InvalidProblem
 from placewright_models.workload import Component
 
 if TYPE_CHECKING:
-    from placewright.encode.areas import Area
+    from placewright.encode.cells import Cell
     from placewright.encode.classes import Topology
     from placewright.encode.encoding import Encoding
     from placewright.job import Job
@@ -66,27 +66,36 @@ class TrafficCost(Goal):
             excess = encoding.total(Excess(a, b, w_a, w_b))
             for area in encoding.areas:
                 if not area.single_nodes:
-                    here = [sum(encoding.workers(cell, c) for cell in area.cells) for c in (a, b)]
-                    if isinstance(here[0], int) and not here[0]:
-                        continue
-                    above = encoding.number(f"traffic.{area.name}", w_b * w_a * common)
-                    encoding.add(above >= w_b * here[0] - w_a * here[1])
-                    beside = _partners_beside(encoding, area, a, b, here[0])
-                    if beside is not None:
-                        encoding.add(beside <= here[1])
-                        encoding.add(above >= w_b * here[0] - w_a * beside)
-                    excess += above
+                    for number, part in enumerate(area.parts):
+                        excess += _domain_term(encoding, part.cells, (a, b), (w_a, w_b), common, f"{area.name}.{number}")
             total += entry.weight * excess
         return total
 
 
-def _partners_beside(encoding: Encoding, area: Area, a: int, b: int, workers: Any) -> Any | None:
-    """For a pooled area: at least as many workers of b as lie in the domains that host a; None where nothing bounds them.
+def _domain_term(
+    encoding: Encoding, cells: Sequence[Cell], pair: tuple[int, int], weights: tuple[int, int], common: int, name: str
+) -> Any:
+    """Excess in one domain; of pooled domains a lower bound of the sum of theirs."""
+    (a, b), (w_a, w_b) = pair, weights
+    here = [sum(encoding.workers(cell, c) for cell in cells) for c in (a, b)]
+    if isinstance(here[0], int) and not here[0]:
+        return 0
+    above = encoding.number(f"traffic.{name}", w_b * w_a * common)
+    encoding.add(above >= w_b * here[0] - w_a * here[1])
+    beside = _partners_beside(encoding, cells, a, b, here[0], name)
+    if beside is not None:
+        encoding.add(beside <= here[1])
+        encoding.add(above >= w_b * here[0] - w_a * beside)
+    return above
+
+
+def _partners_beside(encoding: Encoding, cells: Sequence[Cell], a: int, b: int, workers: Any, name: str) -> Any | None:
+    """Of pooled domains: at least as many workers of b as lie in those that host a; None where nothing bounds them.
 
     Where the two exclude each other, b has what a leaves of those domains.
     """
     job = encoding.job
-    pool = encoding.hosting_pool(area.cells, a)
+    pool = encoding.hosting_pool(cells, a)
     if pool is None or a not in job.item_of or b not in job.item_of:
         return None
     if not job.conflicts[job.item_of[a]] >> job.item_of[b] & 1:
@@ -94,7 +103,7 @@ def _partners_beside(encoding: Encoding, area: Area, a: int, b: int, workers: An
     domain, hosting = pool
     scale = lcm(job.per_gpu[a], job.per_gpu[b])
     size = scale * sum(encoding.topology.classes[t].shape.available * len(nodes) for t, nodes in domain.nodes.items())
-    beside = encoding.number(f"traffic.{area.name}.beside", encoding.most_workers(domain, b) * len(area.domains))
+    beside = encoding.number(f"traffic.{name}.beside")
     taken = [scale * max(1, job.width[c]) // job.per_gpu[c] for c in (a, b)]
     encoding.add(taken[0] * workers + taken[1] * beside <= size * hosting)
     return beside
