@@ -17,6 +17,8 @@ from typing import Any
 from ortools.sat.python import cp_model
 
 from placewright.encode.encoding import Encoding
+from placewright.mip import minimise
+from placewright.neighbourhood import improve
 from placewright.params import SolveParams, apply_to
 
 logger = logging.getLogger(__name__)
@@ -55,6 +57,7 @@ class Search:
         self.started = time.perf_counter()
         self.solve_time = 0.0
         self.best: Any = None
+        self.expression: Any = None
         self.parallel = False
         self.impossible = False
 
@@ -69,9 +72,10 @@ class Search:
     def alone(self, name: str = "", expression: Any = None, floor: int | None = None) -> tuple[int, Any, int]:
         """One thread and a fixed amount of work; returns status, solver and lower bound.
 
-        A short try as the model stands comes first, since presolving a small model takes longer than solving it; then the
-        goal is asked to meet its bound; then it is minimised (docs/model.md, sections 6 and 7). Where a good bound is known
-        already (``floor``), the try is left out.
+        A short try as the model stands comes first, since presolving a small model takes longer than solving it. Then the goal
+        is asked to meet its bound, improved domain by domain, minimised by HiGHS where the model is linear, and by CP-SAT
+        downwards from the best solution and upwards from the bound (docs/model.md, sections 6 and 7). Where a good bound is
+        known already (``floor``), the try is left out.
         """
         bound = floor or 0
         if floor is None:
@@ -84,7 +88,19 @@ class Search:
             status, solver, bound = self.probe(name, expression, max(bound, self.encoding.least(name)))
             if status == cp_model.OPTIMAL or self.time_left <= 0.02:
                 return status, solver, bound
+            improve(self)
+            if self.best is not None and bound >= self.value(expression):
+                return cp_model.OPTIMAL, self.best, bound
+            status, solver, bound = self.branch(bound)
+            if status == cp_model.OPTIMAL or self.time_left <= 0.02:
+                return status, solver, bound
         status, solver = self.run(1, self.params.deterministic_work)
+        bound = max(bound, _bound(solver))
+        if status in (cp_model.OPTIMAL, cp_model.INFEASIBLE) or expression is None or self.time_left <= 0.02:
+            return status, solver, bound
+        self.hint()
+        self.model.add(expression >= bound)
+        status, solver = self.run(1, self.params.bound_work, upwards=True)
         return status, solver, max(bound, _bound(solver))
 
     def probe(self, name: str, expression: Any, bound: int) -> tuple[int, Any, int]:
@@ -112,12 +128,52 @@ class Search:
                 break
         return (cp_model.OPTIMAL if status == cp_model.OPTIMAL else cp_model.UNKNOWN), solver, bound
 
+    def branch(self, bound: int) -> tuple[int, Any, int]:
+        """Let HiGHS branch on the linear relaxation, where the model is linear; its solution becomes one of CP-SAT's."""
+        seconds = self.time_left * self.params.mip_share
+        if seconds <= 0.02:
+            return cp_model.UNKNOWN, self.best, bound
+        self.model.add(self.expression >= bound)
+        count = len(self.model.proto.variables)
+        hint = None if self.best is None else [self.best.value(self.variable(index)) for index in range(count)]
+        before = time.perf_counter()
+        found = minimise(self.model, hint, seconds, self.params.seed)
+        self.solve_time += time.perf_counter() - before
+        if found is None:
+            return cp_model.UNKNOWN, self.best, bound
+        bound = max(bound, found.bound)
+        if found.values is not None:
+            model = self.model.clone()
+            model.clear_hints()
+            for index, value in enumerate(found.values):
+                model.add_hint(self.variable(index), value)
+            self.run(1, model=model, fixed=True)
+        return (cp_model.OPTIMAL if found.proved else cp_model.UNKNOWN), self.best, bound
+
+    def variable(self, index: int) -> Any:
+        """A variable of the model."""
+        return self.model.get_int_var_from_proto_index(index)
+
     def run(
-        self, workers: int, deterministic: float | None = None, presolve: bool = True, model: Any = None
+        self,
+        workers: int,
+        deterministic: float | None = None,
+        presolve: bool = True,
+        upwards: bool = False,
+        fixed: bool = False,
+        model: Any = None,
     ) -> tuple[int, Any]:
-        """One CP-SAT call; keeps the solution if there is one. ``model``: a copy with more constraints."""
+        """One CP-SAT call; keeps the solution if there is one, unless the one before was better.
+
+        Args:
+            upwards: search at the lower bound, and raise it.
+            fixed: every variable has its hinted value.
+            model: a copy of the model with more constraints.
+        """
         solver = cp_model.CpSolver()
         apply_to(solver, self.params, self.time_left, workers, presolve)
+        solver.parameters.use_objective_lb_search = upwards
+        solver.parameters.fix_variables_to_their_hinted_value = fixed
         if deterministic is not None:
             solver.parameters.max_deterministic_time = deterministic
         before = time.perf_counter()
@@ -126,7 +182,8 @@ class Search:
         if status == cp_model.MODEL_INVALID:
             raise RuntimeError(f"the model is invalid, please report it: {self.model.validate()}")
         if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-            self.best = solver
+            if self.best is None or self.expression is None or solver.value(self.expression) <= self.value(self.expression):
+                self.best = solver
         elif status == cp_model.INFEASIBLE and self.best is None and model is None:
             self.impossible = True
         return status, solver
@@ -144,7 +201,7 @@ class Search:
             return
         self.model.clear_hints()
         for index in range(len(self.model.proto.variables)):
-            variable = self.model.get_int_var_from_proto_index(index)
+            variable = self.variable(index)
             value = self.best.value(variable)
             # Seen once in thousands of runs: a variable dropped by presolve reported as INT_MIN, which no hint may be.
             if abs(value) < 2**62:
@@ -152,20 +209,14 @@ class Search:
 
     def goal(self, name: str, expression: Any, floor: int | None = None) -> tuple[bool, int]:
         """Minimise one goal; returns whether it is proved, and its lower bound. ``floor``: a bound known already."""
+        self.expression = expression
         self.model.minimize(expression)
-        before = self.best
         status, solver, bound = self.alone(name, expression, floor)
-        if before is not None and self.best.value(expression) > before.value(expression):
-            self.best = before
         if status not in (cp_model.OPTIMAL, cp_model.INFEASIBLE) and self.time_left > 0.02:
             # Not settled by the deterministic share: all threads, and a canonical run at the end.
             self.parallel = True
-            if status == cp_model.FEASIBLE:
-                self.hint()
-            before = self.best
+            self.hint()
             status, solver = self.run(self.params.workers)
-            if before is not None and self.best.value(expression) > before.value(expression):
-                self.best = before
             if status not in (cp_model.OPTIMAL, cp_model.INFEASIBLE):
                 return False, max(bound, _bound(solver))
         if status == cp_model.INFEASIBLE:
@@ -230,7 +281,9 @@ def solve(
                     break
                 search.model.add(expression >= targets[name])
             search.hint()
-            floor = floors.get(name) if floors and all(outcome.values[goal] == floors[goal] for goal in outcome.values) else None
+            floor = None
+            if floors and all(outcome.values[goal] == floors[goal] for goal in outcome.values):
+                floor = floors.get(name)
             proved, bound = search.goal(name, expression, floor)
             if search.best is None:
                 break
@@ -267,6 +320,7 @@ def _make_canonical(search: Search) -> None:
     """The same answer on every run: one thread, fixed seed, all goals held, no hint from the parallel search."""
     search.model.clear_hints()
     search.model.clear_objective()
+    search.expression = None
     status, _ = search.run(1)
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         logger.warning("the canonical run did not finish in time: this plan is optimal but may differ between runs")

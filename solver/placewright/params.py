@@ -26,7 +26,10 @@ class SolveParams:
         probe_work: deterministic seconds for asking whether a goal meets its lower bound.
         probing_work: once such questions took so many of them, the goal is minimised instead.
         deal_work: deterministic seconds for dealing a relaxation's counts out to single domains.
+        neighbourhood_work: deterministic seconds for improving a solution a few domains at a time.
+        mip_share: part of the time left that HiGHS gets for a goal that was not settled by then; 0 for none.
         deterministic_work: CP-SAT's deterministic seconds per goal on one thread before all threads are used.
+        bound_work: deterministic seconds per goal of searching upwards from the bound after that.
         break_symmetry: order provably equal nodes.
         merge_classes: treat node classes with the same patterns as one.
         pattern_limit: node classes with more patterns than this are encoded node by node.
@@ -43,10 +46,13 @@ class SolveParams:
     seed: int = 0
     log: bool = False
     first_work: float = 0.1
-    probe_work: float = 1.0
+    probe_work: float = 0.3
     probing_work: float = 0.3
     deal_work: float = 0.3
+    neighbourhood_work: float = 1.0
+    mip_share: float = 0.8
     deterministic_work: float = 4.0
+    bound_work: float = 10.0
     break_symmetry: bool = True
     merge_classes: bool = True
     pattern_limit: int = 1500

@@ -147,7 +147,7 @@ class Encoding:
             if not domains[0].known:
                 self._add_single_nodes(domains, usable[0], f"nodes{g}")
             elif self.pooled and len(domains) > 1:
-                if self.by_set and self._sets(usable) is not None:
+                if self.by_set and self._sets(usable):
                     self._add_equal(domains, usable, f"pool{g}")
                 else:
                     self._add_pooled(domains, usable, f"pool{g}")
@@ -231,7 +231,7 @@ class Encoding:
         """Variables of these equal domains counted together, and one by one; None where they cannot be counted together."""
         usable = [t for t in sorted(domains[0].nodes) if self._usable(t)]
         sets = self._sets(usable)
-        if not usable or sets is None:
+        if not usable or not sets:
             return None
         found = [pattern for t in usable for pattern in self.class_patterns(t) or []]
         supports = [frozenset(c for c, n in enumerate(pattern) if n) for pattern in found]
