@@ -18,7 +18,7 @@ from ortools.sat.python import cp_model
 
 from placewright.encode.encoding import Encoding
 from placewright.mip import minimise
-from placewright.neighbourhood import improve
+from placewright.neighbourhood import improve, is_uneven
 from placewright.params import SolveParams, apply_to
 
 logger = logging.getLogger(__name__)
@@ -46,6 +46,9 @@ class Outcome:
     solve_time: float = 0.0
 
 
+SETTLED = (cp_model.OPTIMAL, cp_model.INFEASIBLE)
+
+
 class Search:
     """The state of a search over the goals of one encoding."""
 
@@ -69,8 +72,8 @@ class Search:
         """An expression's value in the best solution."""
         return expression if isinstance(expression, int) else int(self.best.value(expression))
 
-    def alone(self, name: str = "", expression: Any = None, floor: int | None = None) -> tuple[int, Any, int]:
-        """One thread and a fixed amount of work; returns status, solver and lower bound.
+    def alone(self, name: str = "", expression: Any = None, floor: int | None = None) -> tuple[int, int]:
+        """One thread and a fixed amount of work; returns status and lower bound.
 
         A short try as the model stands comes first, since presolving a small model takes longer than solving it. Then the goal
         is asked to meet its bound, improved domain by domain, minimised by HiGHS where the model is linear, and by CP-SAT
@@ -79,76 +82,82 @@ class Search:
         """
         bound = floor or 0
         if floor is None:
-            status, solver = self.run(1, self.params.first_work, presolve=False)
+            upwards = expression is not None and self.best is None
+            status, solver = self.run(1, self.params.first_work, presolve=False, upwards=upwards)
             bound = _bound(solver)
-            if status in (cp_model.OPTIMAL, cp_model.INFEASIBLE) or self.time_left <= 0.02:
-                return status, solver, bound
+            if status in SETTLED or self.time_left <= 0.02:
+                return status, bound
             self.hint()
-        if expression is not None:
-            status, solver, bound = self.probe(name, expression, max(bound, self.encoding.least(name)))
-            if status == cp_model.OPTIMAL or self.time_left <= 0.02:
-                return status, solver, bound
-            improve(self)
+        if expression is None:
+            return self.run(1, self.params.deterministic_work)[0], bound
+        steps: list[Callable[[int], tuple[int, int]]] = [self.downwards, self.branch, self.upwards]
+        if is_uneven(self.encoding):
+            steps = [self.near, self.branch, self.downwards, self.upwards]
+        status, bound = self.probe(name, expression, max(bound, self.encoding.least(name)))
+        for step in steps:
+            if status in SETTLED or self.time_left <= 0.02:
+                break
+            self.hint()
+            status, bound = step(bound)
             if self.best is not None and bound >= self.value(expression):
-                return cp_model.OPTIMAL, self.best, bound
-            status, solver, bound = self.branch(bound)
-            if status == cp_model.OPTIMAL or self.time_left <= 0.02:
-                return status, solver, bound
-        status, solver = self.run(1, self.params.deterministic_work)
-        bound = max(bound, _bound(solver))
-        if status in (cp_model.OPTIMAL, cp_model.INFEASIBLE) or expression is None or self.time_left <= 0.02:
-            return status, solver, bound
-        self.hint()
-        self.model.add(expression >= bound)
-        status, solver = self.run(1, self.params.bound_work, upwards=True)
-        return status, solver, max(bound, _bound(solver))
+                return cp_model.OPTIMAL, bound
+        return status, bound
 
-    def probe(self, name: str, expression: Any, bound: int) -> tuple[int, Any, int]:
+    def downwards(self, bound: int) -> tuple[int, int]:
+        """CP-SAT minimises as it likes."""
+        status, solver = self.run(1, self.params.deterministic_work, bound=bound)
+        return status, max(bound, _bound(solver))
+
+    def upwards(self, bound: int) -> tuple[int, int]:
+        """CP-SAT looks for a solution at the bound, and raises it where there is none."""
+        status, solver = self.run(1, self.params.bound_work, upwards=True, bound=bound)
+        return status, max(bound, _bound(solver))
+
+    def near(self, bound: int) -> tuple[int, int]:
+        """Better solutions near the best one."""
+        improve(self)
+        return cp_model.UNKNOWN, bound
+
+    def probe(self, name: str, expression: Any, bound: int) -> tuple[int, int]:
         """Ask for a solution at the lower bound itself; where there is none, the bound rises by one, while that is cheap.
 
         With so little room much of the model is decided by what follows from it (``Goal.implied``).
         """
-        if self.best is not None and bound >= self.best.value(expression):
-            return cp_model.OPTIMAL, self.best, bound
-        status, solver = cp_model.UNKNOWN, None
+        if self.best is not None and bound >= self.value(expression):
+            return cp_model.OPTIMAL, bound
+        status = cp_model.UNKNOWN
         spent = 0.0
-        while spent < self.params.probing_work:
+        while spent < self.params.probing_work and self.time_left > 0.02:
             model = self.model.clone()
             model.clear_objective()
             _add(model, expression <= bound)
             for constraint in self.encoding.implied(name, bound):
                 _add(model, constraint)
             status, solver = self.run(1, self.params.probe_work, model=model)
-            spent += solver.response_proto.deterministic_time
+            # However cheap: where nothing is possible at all, no bound is high enough.
+            spent += max(solver.response_proto.deterministic_time, self.params.probing_work / 6)
             if status != cp_model.INFEASIBLE:
                 break
             bound += 1
-            self.model.add(expression >= bound)
-            if self.time_left <= 0.02:
-                break
-        return (cp_model.OPTIMAL if status == cp_model.OPTIMAL else cp_model.UNKNOWN), solver, bound
+        return (cp_model.OPTIMAL if status == cp_model.OPTIMAL else cp_model.UNKNOWN), bound
 
-    def branch(self, bound: int) -> tuple[int, Any, int]:
-        """Let HiGHS branch on the linear relaxation, where the model is linear; its solution becomes one of CP-SAT's."""
+    def branch(self, bound: int) -> tuple[int, int]:
+        """HiGHS branches on the linear relaxation, where the model is linear; its solution becomes one of CP-SAT's."""
         seconds = self.time_left * self.params.mip_share
-        if seconds <= 0.02:
-            return cp_model.UNKNOWN, self.best, bound
-        self.model.add(self.expression >= bound)
         count = len(self.model.proto.variables)
         hint = None if self.best is None else [self.best.value(self.variable(index)) for index in range(count)]
         before = time.perf_counter()
         found = minimise(self.model, hint, seconds, self.params.seed)
         self.solve_time += time.perf_counter() - before
         if found is None:
-            return cp_model.UNKNOWN, self.best, bound
-        bound = max(bound, found.bound)
+            return cp_model.UNKNOWN, bound
         if found.values is not None:
             model = self.model.clone()
             model.clear_hints()
             for index, value in enumerate(found.values):
                 model.add_hint(self.variable(index), value)
             self.run(1, model=model, fixed=True)
-        return (cp_model.OPTIMAL if found.proved else cp_model.UNKNOWN), self.best, bound
+        return (cp_model.OPTIMAL if found.proved else cp_model.UNKNOWN), max(bound, found.bound)
 
     def variable(self, index: int) -> Any:
         """A variable of the model."""
@@ -161,6 +170,7 @@ class Search:
         presolve: bool = True,
         upwards: bool = False,
         fixed: bool = False,
+        bound: int = 0,
         model: Any = None,
     ) -> tuple[int, Any]:
         """One CP-SAT call; keeps the solution if there is one, unless the one before was better.
@@ -168,16 +178,23 @@ class Search:
         Args:
             upwards: search at the lower bound, and raise it.
             fixed: every variable has its hinted value.
+            bound: a lower bound of what is minimised. It is told to CP-SAT alone: as a row of the model it makes the linear
+                relaxation so degenerate that HiGHS takes several times as long (docs/model.md, section 7).
             model: a copy of the model with more constraints.
         """
         solver = cp_model.CpSolver()
         apply_to(solver, self.params, self.time_left, workers, presolve)
+        if bound > 0 and model is None:
+            told = self.model.clone()
+            told.add(self.expression >= bound)
+        else:
+            told = model or self.model
         solver.parameters.use_objective_lb_search = upwards
         solver.parameters.fix_variables_to_their_hinted_value = fixed
         if deterministic is not None:
             solver.parameters.max_deterministic_time = deterministic
         before = time.perf_counter()
-        status = solver.solve(model or self.model)
+        status = solver.solve(told)
         self.solve_time += time.perf_counter() - before
         if status == cp_model.MODEL_INVALID:
             raise RuntimeError(f"the model is invalid, please report it: {self.model.validate()}")
@@ -190,7 +207,7 @@ class Search:
 
     def settle(self) -> None:
         """Any solution, or the proof that there is none."""
-        status, _, _ = self.alone()
+        status, _ = self.alone()
         if status == cp_model.UNKNOWN and self.time_left > 0.02:
             self.parallel = True
             self.run(self.params.workers)
@@ -211,19 +228,18 @@ class Search:
         """Minimise one goal; returns whether it is proved, and its lower bound. ``floor``: a bound known already."""
         self.expression = expression
         self.model.minimize(expression)
-        status, solver, bound = self.alone(name, expression, floor)
-        if status not in (cp_model.OPTIMAL, cp_model.INFEASIBLE) and self.time_left > 0.02:
+        status, bound = self.alone(name, expression, floor)
+        if status not in SETTLED and self.time_left > 0.02:
             # Not settled by the deterministic share: all threads, and a canonical run at the end.
             self.parallel = True
             self.hint()
-            status, solver = self.run(self.params.workers)
-            if status not in (cp_model.OPTIMAL, cp_model.INFEASIBLE):
-                return False, max(bound, _bound(solver))
+            status, solver = self.run(self.params.workers, bound=bound)
+            bound = max(bound, _bound(solver))
         if status == cp_model.INFEASIBLE:
             if not self.impossible:
                 raise RuntimeError(f"goal {name} made the model infeasible, please report it")
             return False, 0
-        return status == cp_model.OPTIMAL, max(bound, _bound(solver))
+        return status == cp_model.OPTIMAL, bound
 
 
 def _add(model: Any, constraint: Any) -> None:

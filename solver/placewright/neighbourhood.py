@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from placewright.encode.areas import OneDomain
 
 if TYPE_CHECKING:
+    from placewright.encode.encoding import Encoding
     from placewright.lexicographic import Search
 
 DOMAINS = 8
@@ -23,10 +24,15 @@ PATIENCE = 40
 """Steps without success after which it ends."""
 
 
+def is_uneven(encoding: Encoding) -> bool:
+    """Whether many domains are counted one by one, none being like another."""
+    return sum(isinstance(area, OneDomain) for area in encoding.areas) >= 3 * DOMAINS
+
+
 def improve(search: Search) -> None:
-    """Improve the best solution of the goal that is being minimised; nothing to do where there are few single domains."""
+    """Improve the best solution of the goal that is being minimised, where there is one."""
     areas = [area for area in search.encoding.areas if isinstance(area, OneDomain)]
-    if search.best is None or len(areas) < 3 * DOMAINS:
+    if search.best is None:
         return
     random = Random(search.params.seed)
     spent, failures = 0.0, 0

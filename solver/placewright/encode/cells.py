@@ -62,15 +62,22 @@ class PatternCell:
         self.size = size
         self.patterns = list(patterns)
         self.exact = exact
+        self._totals: dict[Feature, Any] = {}
         self.count = [model.new_int_var(0, size, f"{name}.pattern{p}") for p in range(len(self.patterns))]
         if self.count:
             model.add(sum(self.count) <= (size if bound is None else bound))
 
     def _weighted(self, weights: Sequence[int]) -> Any:
-        return sum(w * y for w, y in zip(weights, self.count, strict=True) if w)
+        from ortools.sat.python.cp_model import LinearExpr
+
+        terms = [(y, w) for w, y in zip(weights, self.count, strict=True) if w]
+        return LinearExpr.weighted_sum([y for y, _ in terms], [w for _, w in terms]) if terms else 0
 
     def total(self, feature: Feature) -> Any:
-        return self._weighted([feature.of(pattern) for pattern in self.patterns])
+        known = self._totals.get(feature)
+        if known is None:
+            known = self._totals[feature] = self._weighted([feature.of(pattern) for pattern in self.patterns])
+        return known
 
     def room(self, c: int) -> Any:
         return self._weighted([pattern[c] for pattern in self.patterns])

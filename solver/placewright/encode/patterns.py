@@ -9,7 +9,9 @@ dominated patterns are dropped. For the others (*exact* ones) every count is a p
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, overload
+from typing import Any, NamedTuple, overload
+
+import numpy as np
 
 from placewright.encode.classes import NodeClass
 from placewright.encode.local import Local
@@ -53,8 +55,12 @@ def patterns(local: Local, node_class: NodeClass, exact: frozenset[int], limit: 
     choices = _choices(local, node_class, exact)
     if choices is None:
         return []
-    found = _Enumeration(local, node_class, exact, limit, choices).run()
-    result = [pattern for group in found.values() for pattern in _undominated(group)]
+    if local.countable(node_class):
+        # Resources decide alone.
+        result = _countable(local, node_class, limit, choices)
+    else:
+        found = _Enumeration(local, node_class, exact, limit, choices).run()
+        result = [pattern for group in found.values() for pattern in _undominated(group)]
     if len(result) > limit:
         raise TooManyPatterns
     return sorted(result, reverse=True)
@@ -67,8 +73,70 @@ _MOST_SEARCHES = 300
 """Searches for a layout per class, some ten milliseconds each: the time limit does not run yet."""
 
 
+def _pairs_by_level(local: Local, node_class: NodeClass, choices: Sequence[Choice]) -> tuple[_Pairs, _Pairs]:
+    """(follower, leader) and (a, b) that no node hosts together, each under the later of the two choices."""
+    position = {c: level for level, choice in enumerate(choices) for c in choice.members}
+    follows: _Pairs = [[] for _ in choices]
+    for follower, leader in local.follows:
+        follows[max(position[follower], position[leader])].append((follower, leader))
+    apart: _Pairs = [[] for _ in choices]
+    for pair in local.apart(node_class):
+        apart[max(position[pair[0]], position[pair[1]])].append(pair)
+    return follows, apart
+
+
+_Pairs = list[list[tuple[int, int]]]
+
+
+def _countable(local: Local, node_class: NodeClass, limit: int, choices: Sequence[Choice]) -> list[Pattern]:
+    """Every undominated pattern of a class whose resources decide alone, all choices of one component at a time.
+
+    A pattern is dominated exactly if one loose component that it holds could have its next larger count: what a dominating
+    pattern holds of the other loose components is not less, so the step towards it fits.
+    """
+    resources = local.resources(node_class)
+    capacity = np.array([resource.capacity for resource in resources], dtype=np.int64)
+    counts = np.zeros((1, local.job.count), dtype=np.int64)
+    used = np.zeros((1, len(resources)), dtype=np.int64)
+    chosen: list[Any] = []
+    usages: list[Any] = []
+    follows, apart = _pairs_by_level(local, node_class, choices)
+    for level, choice in enumerate(choices):
+        options = np.array(choice.listed(), dtype=np.int64).reshape(-1, len(choice.members))
+        usage = np.array(
+            [[resource.used(local.job, choice.members, option) for resource in resources] for option in choice.listed()],
+            dtype=np.int64,
+        ).reshape(len(options), len(resources))
+        if len(counts) * len(options) > _MOST_ROWS * limit:
+            raise TooManyPatterns
+        fits = (used[:, None, :] + usage[None, :, :] <= capacity).all(axis=2)
+        # Whether a component is there: by option where it is chosen now, by row where it was before.
+        there = {c: options[None, :, m] > 0 for m, c in enumerate(choice.members)}
+        for follower, leader in follows[level]:
+            fits &= there.get(follower, counts[:, follower, None] > 0) == there.get(leader, counts[:, leader, None] > 0)
+        for a, b in apart[level]:
+            fits &= ~(there.get(a, counts[:, a, None] > 0) & there.get(b, counts[:, b, None] > 0))
+        rows, taken = np.nonzero(fits)
+        counts = counts[rows]
+        counts[:, list(choice.members)] = options[taken]
+        used = used[rows] + usage[taken]
+        chosen = [*(before[rows] for before in chosen), taken]
+        usages.append(usage)
+    keep = (counts > 0).any(axis=1)
+    for choice, taken, usage in zip(choices, chosen, usages, strict=True):
+        if choice.loose and len(usage) > 1:
+            following = np.minimum(taken + 1, len(usage) - 1)
+            larger = (taken > 0) & (following > taken)
+            keep &= ~(larger & (used + usage[following] - usage[taken] <= capacity).all(axis=1))
+    return [tuple(row) for row in counts[keep].tolist()]
+
+
+_MOST_ROWS = 2000
+"""Times the limit: combinations of what was chosen so far and the next component's counts."""
+
+
 class _Enumeration:
-    """Goes through the choices one after the other, keeping what is left of every countable resource."""
+    """Goes through the choices one after the other, and searches for a layout of what the resources let through."""
 
     def __init__(
         self, local: Local, node_class: NodeClass, exact: frozenset[int], limit: int, choices: list[Choice]
@@ -85,19 +153,11 @@ class _Enumeration:
         self.searches = 0
         resources = local.resources(node_class)
         self.left = [resource.capacity for resource in resources]
-        # Resources decide alone where they are exact; else a layout is searched for what they let through.
-        self.search = not local.countable(node_class)
         self.usage = [
             [[resource.used(local.job, choice.members, option) for resource in resources] for option in choice.listed()]
             for choice in choices
         ]
-        position = {c: level for level, choice in enumerate(choices) for c in choice.members}
-        self.follows: list[list[tuple[int, int]]] = [[] for _ in choices]
-        for follower, leader in local.follows:
-            self.follows[max(position[follower], position[leader])].append((follower, leader))
-        self.apart: list[list[tuple[int, int]]] = [[] for _ in choices]
-        for pair in local.apart(node_class):
-            self.apart[max(position[pair[0]], position[pair[1]])].append(pair)
+        self.follows, self.apart = _pairs_by_level(local, node_class, choices)
 
     def run(self) -> dict[tuple[int, ...], list[Pattern]]:
         self._visit(0)
@@ -141,7 +201,7 @@ class _Enumeration:
             used = usage[index]
             if any(amount > rest for amount, rest in zip(used, left, strict=True)):
                 continue
-            if self.search and not self._fits():
+            if not self._fits():
                 continue
             for r, amount in enumerate(used):
                 left[r] -= amount
