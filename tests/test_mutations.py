@@ -49,6 +49,9 @@ PROBLEMS: dict[str, Problem] = {
     "whole workers on holes": problem(
         {"a": {"gpus": 5, "unavailable_gpus": [2]}, "b": {"gpus": 3}}, {"train": one(1, 3)}, goals=["domain_capacity"]
     ),
+    "wide and narrow workers on holes": problem(
+        {"a": {"gpus": 7, "unavailable_gpus": [3]}, "b": FOUR}, {"rollout": one(2, 2), "env": one(2)}, goals=["nodes_used"]
+    ),
     "capacity": problem(
         {"a": {"gpus": 4, "unavailable_gpus": [0, 3]}, "b": FOUR}, {"train": one(4)}, goals=["domain_capacity"]
     ),
@@ -480,7 +483,10 @@ PLANTED: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
         fits, "least_span", lambda tree, lengths, conflicts: (max(lengths.values(), default=0), True)
     ),
     "a pair of conflicts forgotten": set_(cells, "maximal_cliques", lambda members, conflicts: [(m,) for m in members]),
-    "patterns dropped as dominated that are not": set_(patterns, "_undominated", lambda group: sorted(group)[:1]),
+    "patterns dropped as dominated that are not": set_(
+        patterns, "_could_hold_more", lambda taken, usage, left: taken < len(usage) - 1
+    ),
+    "searched patterns dropped as dominated that are not": set_(patterns, "_undominated", lambda group: sorted(group)[:1]),
     "no pattern with two components": set_(local.Local, "apart", lambda self, node_class: [(0, 1)]),
     "a domain hosts without being counted": set_(areas.OneDomain, "link", lambda self, c: None),
     "followers lead a life of their own": set_(

@@ -44,6 +44,7 @@ def deal(pooled: Encoding, value: Value, goals: Mapping[str, int], params: Solve
     """A plan with the pooled solution's counts and these values of every goal; None where none was found.
 
     Args:
+        pooled: a relaxation of a problem that needs its domains one by one.
         value: reads the pooled solution.
         goals: goal -> value, each a proven lower bound.
     """
@@ -61,6 +62,8 @@ def deal(pooled: Encoding, value: Value, goals: Mapping[str, int], params: Solve
             for pattern in only[node_class]:
                 counters = [cell.count[cell.patterns.index(pattern)] for cell in here]  # type: ignore[attr-defined]
                 dealt.add(sum(counters) == held.get(pattern, 0))
+        if area.single_nodes:
+            continue
         for domain, counts in zip(area.domains, _spread(area, wanted[id(area)], value), strict=True):
             for t, held in counts.items():
                 cell = cells[id(domain), pooled.topology.classes[t]]

@@ -46,6 +46,8 @@ class Outcome:
     solve_time: float = 0.0
 
 
+LATER_TRIES = 0.3
+"""Part of the first try's work that later goals get once it failed."""
 SETTLED = (cp_model.OPTIMAL, cp_model.INFEASIBLE)
 
 
@@ -61,6 +63,7 @@ class Search:
         self.solve_time = 0.0
         self.best: Any = None
         self.expression: Any = None
+        self.first_work = params.first_work
         self.parallel = False
         self.impossible = False
 
@@ -83,10 +86,12 @@ class Search:
         bound = floor or 0
         if floor is None:
             upwards = expression is not None and self.best is None
-            status, solver = self.run(1, self.params.first_work, presolve=False, upwards=upwards)
+            status, solver = self.run(1, self.first_work, presolve=False, upwards=upwards)
             bound = _bound(solver)
             if status in SETTLED or self.time_left <= 0.02:
                 return status, bound
+            # What is too hard for it now will be so for the next goal; a bound is worth having.
+            self.first_work = self.params.first_work * LATER_TRIES
             self.hint()
         if expression is None:
             return self.run(1, self.params.deterministic_work)[0], bound

@@ -125,10 +125,14 @@ def _countable(local: Local, node_class: NodeClass, limit: int, choices: Sequenc
     keep = (counts > 0).any(axis=1)
     for choice, taken, usage in zip(choices, chosen, usages, strict=True):
         if choice.loose and len(usage) > 1:
-            following = np.minimum(taken + 1, len(usage) - 1)
-            larger = (taken > 0) & (following > taken)
-            keep &= ~(larger & (used + usage[following] - usage[taken] <= capacity).all(axis=1))
+            keep &= ~_could_hold_more(taken, usage, capacity - used)
     return [tuple(row) for row in counts[keep].tolist()]
+
+
+def _could_hold_more(taken: Any, usage: Any, left: Any) -> Any:
+    """Per row, whether a component that is there could have its next larger count with what is left of the resources."""
+    following = np.minimum(taken + 1, len(usage) - 1)
+    return (taken > 0) & (following > taken) & (usage[following] - usage[taken] <= left).all(axis=1)
 
 
 _MOST_ROWS = 2000

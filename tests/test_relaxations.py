@@ -1,0 +1,147 @@
+"""Large clusters by way of relaxations: their values are bounds, their counts can be dealt out, nearby plans are no worse."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+from middle import equal_file
+from oracle import plain_model
+
+from placewright import neighbourhood, staged
+from placewright.deal import crowding, deal
+from placewright.encode.encoding import Encoding
+from placewright.lexicographic import Search, solve
+from placewright.params import SolveParams
+from placewright.pipeline import plan
+from placewright_models.codec import load_problem
+from placewright_models.problem import Problem
+
+PARAMS = SolveParams(workers=1, one_by_one_domains=0)
+
+
+@pytest.mark.parametrize("by_set", [False, True])
+@pytest.mark.parametrize("seed", range(25))
+def test_a_relaxation_is_never_above_the_optimum(seed: int, by_set: bool) -> None:
+    """Goal by goal, as long as the goals before have the same value."""
+    problem = load_problem(equal_file(Random(seed)))
+    plain = plain_model.solve(problem)
+    relaxed = solve(Encoding(problem, PARAMS, pooled=True, by_set=by_set), PARAMS)
+    if plain.status == "infeasible":
+        return
+    assert relaxed.status == "optimal"
+    for name in problem.goals:
+        assert relaxed.values[name] <= plain.goals[name]
+        if relaxed.values[name] < plain.goals[name]:
+            break
+
+
+def test_the_relaxation_by_sets_is_the_stronger() -> None:
+    """Never weaker at the first goal that tells them apart, and stronger somewhere."""
+    stronger = 0
+    for seed in range(60):
+        problem = load_problem(equal_file(Random(seed)))
+        mixed, by_set = (
+            solve(Encoding(problem, PARAMS, pooled=True, by_set=chosen), PARAMS) for chosen in (False, True)
+        )
+        if mixed.status != by_set.status:
+            assert by_set.status == "infeasible"
+            stronger += 1
+            continue
+        for name in problem.goals:
+            if mixed.values.get(name) != by_set.values.get(name):
+                assert mixed.values[name] < by_set.values[name]
+                stronger += 1
+                break
+    assert stronger
+
+
+def test_dealt_counts_are_plans_with_the_relaxed_values() -> None:
+    dealt_out = 0
+    for seed in range(80):
+        problem = load_problem(equal_file(Random(seed)))
+        pooled = Encoding(problem, PARAMS, pooled=True)
+        if not pooled.per_domain:
+            continue
+        pooled.objectives[staged.CROWDING] = crowding(pooled)
+        relaxed = solve(pooled, PARAMS)
+        if relaxed.value is None:
+            continue
+        goals = {name: relaxed.values[name] for name in problem.goals}
+        found = deal(pooled, relaxed.value, goals, PARAMS)
+        if found is None:
+            continue
+        dealt_out += 1
+        _, outcome = found
+        plain = plain_model.solve(problem)
+        assert outcome.status == "optimal" and dict(outcome.values) == dict(plain.goals)
+    assert dealt_out >= 10
+
+
+def whole(times: int) -> Problem:
+    """Eight roles on 16-node domains, with groups and traffic."""
+    from benchmarks.families.eight_roles import build
+
+    return load_problem(build(1, times=times, traffic=True, groups=True))
+
+
+def test_sixteen_domains_by_way_of_the_relaxation(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+    real = staged.deal
+    monkeypatch.setattr(staged, "deal", lambda *given: made.append("deal") or real(*given))
+    found = plan(whole(32), params=SolveParams(workers=1))
+    assert made and found.status == "optimal"
+    # A fourth of the 1,024-node instance: every component fills whole domains of its own, so traffic finds no partner.
+    assert {goal.name: goal.value for goal in found.goals} == {
+        "groups_split": 0,
+        "domain_span": 36,
+        "traffic": 2816,
+        "node_span": 576,
+        "nodes_used": 224,
+    }
+
+
+def uneven() -> Any:
+    from benchmarks.families.uneven import build
+
+    return build(305, 32)
+
+
+def test_neighbourhoods_improve_and_repeat() -> None:
+    problem = load_problem(uneven())
+    ends: list[tuple[int, int]] = []
+    for _ in range(2):
+        encoding = Encoding(problem, PARAMS)
+        assert neighbourhood.is_uneven(encoding)
+        search = Search(encoding, SolveParams(workers=1, neighbourhood_work=0.3), None)
+        search.settle()
+        search.expression = encoding.objectives["node_span"]
+        search.model.minimize(search.expression)
+        before = search.value(search.expression)
+        neighbourhood.improve(search)
+        ends.append((before, search.value(search.expression)))
+    assert ends[0] == ends[1]
+    assert ends[0][1] < ends[0][0]
+
+
+def test_nodes_without_a_domain_beside_equal_domains() -> None:
+    """Several nodes that are domains of their own: counts are dealt out around them."""
+    rows = [
+        {"id": "r{}", "count": 12, "gpus": 4, "nvlink_domain": "rack{}", "nodes_per_domain": 3},
+        {"id": "alone{}", "count": 4, "gpus": 4},
+    ]
+    problem = load_problem(
+        {
+            "cluster": {"nodes": rows},
+            "components": {
+                "train": {"workers": 36, "gpus": 1, "group": {"workers": 3, "within": "nvlink_domain", "mode": "preferred"}},
+                "env": {"workers": 20, "gpus": 1, "span_weight": 1},
+            },
+            "goals": ["groups_split", "domain_span", "nodes_used"],
+        }
+    )
+    plain = plain_model.solve(problem)
+    found = plan(problem, params=SolveParams(workers=1, staged_above=0, one_by_one_domains=0))
+    assert found.status == plain.status == "optimal"
+    assert {goal.name: goal.value for goal in found.goals} == dict(plain.goals)
