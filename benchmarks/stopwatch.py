@@ -1,6 +1,6 @@
 """Where the time of one plan goes, measured from outside: the package itself knows nothing of it.
 
-``Stopwatch`` wraps the functions of the stages for as long as it is entered. A stage's time is exclusive: time in CP-SAT is
+``Stopwatch`` wraps the functions of the stages for as long as it is entered. A stage's time is exclusive: time in CP-SAT or HiGHS is
 ``solve`` wherever it was called from. Each CP-SAT call also leaves a trace of value and bound over time. Modify this file
 when a stage gets another function; a missing one is listed in ``missing`` and breaks nothing.
 """
@@ -12,11 +12,15 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from placewright.params import RESTRICTED
+
 STAGES = (
     ("placewright.job", "Job.__init__", "build"),
     ("placewright.encode.classes", "Topology.__init__", "build"),
     ("placewright.encode.encoding", "Encoding.__init__", "build"),
     ("placewright.lexicographic", "solve", "search"),
+    ("placewright.lexicographic", "minimise", "solve"),
+    ("placewright.staged", "deal", "search"),
     ("placewright.explain", "quick_reasons", "explain"),
     ("placewright.explain", "explain", "explain"),
     ("placewright.decode", "decode_counts", "decode"),
@@ -24,7 +28,7 @@ STAGES = (
     ("placewright.decode", "pools_and_idle", "decode"),
     ("placewright.pipeline", "verify", "verify"),
 )
-"""(module, function or method, stage). ``search`` is the search's own work between CP-SAT calls: hints, bounds."""
+"""(module, function or method, stage). ``search`` is the search's own work between solver calls: hints, bounds."""
 _MOST_POINTS = 400
 
 
@@ -119,7 +123,9 @@ class Stopwatch:
             watch._enter("solve")
             since = time.perf_counter()
             trace: list[list[Any]] = []
-            optimise = model.has_objective()
+            # A restricted model's bound is none of the problem's.
+            whole = model.name != RESTRICTED
+            optimise = model.has_objective() and whole
             if optimise and callback is None:
                 callback = Tracer(trace, since)
             if optimise and solver.best_bound_callback is None:

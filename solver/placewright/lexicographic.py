@@ -19,7 +19,7 @@ from ortools.sat.python import cp_model
 from placewright.encode.encoding import Encoding
 from placewright.mip import minimise
 from placewright.neighbourhood import improve, is_uneven
-from placewright.params import SolveParams, apply_to
+from placewright.params import RESTRICTED, SolveParams, apply_to
 
 logger = logging.getLogger(__name__)
 
@@ -194,6 +194,8 @@ class Search:
             told.add(self.expression >= bound)
         else:
             told = model or self.model
+        if model is not None:
+            told.name = RESTRICTED
         solver.parameters.use_objective_lb_search = upwards
         solver.parameters.fix_variables_to_their_hinted_value = fixed
         if deterministic is not None:

@@ -12,6 +12,9 @@ from typing import Any
 
 from placewright_models.errors import Fault, InvalidProblem
 
+RESTRICTED = "restricted"
+"""Name of a CP-SAT model with constraints that the problem does not have: its bound says nothing of the problem."""
+
 
 @dataclass(frozen=True, slots=True)
 class SolveParams:
