@@ -1,6 +1,6 @@
 """Where the time of one plan goes, measured from outside: the package itself knows nothing of it.
 
-``Stopwatch`` wraps the functions of the stages for as long as it is entered. A stage's time is exclusive: time in CP-SAT or HiGHS is
+``Stopwatch`` wraps the functions of the stages for as long as it is entered. A stage has only its own time: in solvers it is
 ``solve`` wherever it was called from. Each CP-SAT call also leaves a trace of value and bound over time. Modify this file
 when a stage gets another function; a missing one is listed in ``missing`` and breaks nothing.
 """

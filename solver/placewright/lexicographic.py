@@ -149,6 +149,8 @@ class Search:
     def branch(self, bound: int) -> tuple[int, int]:
         """HiGHS branches on the linear relaxation, where the model is linear; its solution becomes one of CP-SAT's."""
         seconds = self.time_left * self.params.mip_share
+        if seconds <= 0:
+            return cp_model.UNKNOWN, bound
         count = len(self.model.proto.variables)
         hint = None if self.best is None else [self.best.value(self.variable(index)) for index in range(count)]
         before = time.perf_counter()
