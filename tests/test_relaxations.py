@@ -145,3 +145,13 @@ def test_nodes_without_a_domain_beside_equal_domains() -> None:
     found = plan(problem, params=SolveParams(workers=1, staged_above=0, one_by_one_domains=0))
     assert found.status == plain.status == "optimal"
     assert {goal.name: goal.value for goal in found.goals} == dict(plain.goals)
+
+
+@pytest.mark.parametrize("known", range(3))
+def test_bounds_of_some_goals_only(known: int) -> None:
+    """A weaker relaxation may have been left at its first open goal; the stronger one goes on without."""
+    problem = load_problem(equal_file(Random(2)))
+    values = dict(plain_model.solve(problem).goals)
+    floors = {name: values[name] for name in problem.goals[:known]}
+    found = solve(Encoding(problem, PARAMS, pooled=True, by_set=True), PARAMS, floors=floors)
+    assert found.status == "optimal" and all(found.values[name] <= values[name] for name in problem.goals[:1])

@@ -110,3 +110,85 @@ def test_it_is_really_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     for row in range(0, len(OPTIMA), 16):
         planned(load_problem(OPTIMA[row]["problem"]), ALONE)
     assert asked
+
+
+@pytest.mark.parametrize("line", ["{}", "5", "[]", '{"optimal": true, "bound": 1, "values": [1]}', "no data", ""])
+def test_a_broken_answer_is_none(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = mip.subprocess.CompletedProcess([], 0, line)
+    monkeypatch.setattr(mip.subprocess, "run", lambda *_, **__: ended)
+    assert minimise(covering()[0], None, 10.0) is None
+
+
+@pytest.mark.parametrize("seconds_late", [0.0, 0.3])
+def test_an_answer_that_comes_late_counts(seconds_late: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The solution is taken up although the time limit is over; without one nothing is called proved."""
+    import time
+
+    from benchmarks.families.uneven import build
+
+    from placewright import lexicographic
+    from placewright.pipeline import plan
+
+    limit = 1.5
+    problem = load_problem({**build(3, 32), "goals": ["nodes_used"]})
+    proved = minimise
+    started = time.perf_counter()
+
+    def late(model: Any, hint: Any, seconds: float, seed: int = 0) -> Any:
+        found = proved(model, hint, 20.0, seed)
+        time.sleep(max(0.0, started + limit + seconds_late - time.perf_counter()))
+        return found
+
+    monkeypatch.setattr(lexicographic, "minimise", late)
+    params = ALONE.with_(first_work=0.02, neighbourhood_work=0.0, time_limit=limit)
+    found = plan(problem, params=params)
+    assert found.status == "optimal" and all(goal.proved for goal in found.goals)
+
+
+def test_ctrl_c_while_it_runs(tmp_path: Path) -> None:
+    """KeyboardInterrupt reaches the caller, and no process is left, whichever engine was at work."""
+    import os
+    import signal
+    import subprocess
+    import sys
+    import time
+
+    code = (
+        "import sys\n"
+        "sys.path[:0] = sys.argv[1:]\n"
+        "from benchmarks.families.uneven import build\n"
+        "from placewright import mip\n"
+        "from placewright.pipeline import plan\n"
+        "from placewright_models.codec import load_problem\n"
+        "real = mip.subprocess.run\n"
+        "def run(*given, **named):\n"
+        "    print('HiGHS', flush=True)\n"
+        "    return real(*given, **named)\n"
+        "mip.subprocess.run = run\n"
+        "problem = load_problem(build(305, 64))\n"
+        "print('ready', flush=True)\n"
+        "try:\n"
+        "    plan(problem, time_limit=60)\n"
+        "except KeyboardInterrupt:\n"
+        "    sys.exit(7)\n"
+    )
+    for at in ("ready", "HiGHS"):
+        command = [sys.executable, "-c", code, *sys.path]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.strip() == at:
+                break
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=30) == 7, at
+        process.stdout.close()
+        limit = time.monotonic() + 10
+        while time.monotonic() < limit:
+            try:
+                os.killpg(process.pid, 0)
+            except ProcessLookupError:
+                break
+            time.sleep(0.1)
+        else:
+            pytest.fail(f"a process is left after Ctrl-C at {at}")

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import logging
 import math
+import threading
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -64,6 +66,8 @@ class Search:
         self.best: Any = None
         self.expression: Any = None
         self.first_work = params.first_work
+        # Ends with this object.
+        self.thread = ThreadPoolExecutor(1)
         self.parallel = False
         self.impossible = False
 
@@ -164,7 +168,9 @@ class Search:
             for index, value in enumerate(found.values):
                 model.add_hint(self.variable(index), value)
             self.run(1, model=model, fixed=True)
-        return (cp_model.OPTIMAL if found.proved else cp_model.UNKNOWN), max(bound, found.bound)
+        bound = max(bound, found.bound)
+        proved = found.proved and self.best is not None and self.value(self.expression) <= bound
+        return (cp_model.OPTIMAL if proved else cp_model.UNKNOWN), bound
 
     def variable(self, index: int) -> Any:
         """A variable of the model."""
@@ -190,7 +196,8 @@ class Search:
             model: a copy of the model with more constraints.
         """
         solver = cp_model.CpSolver()
-        apply_to(solver, self.params, self.time_left, workers, presolve)
+        # A known solution is taken up even where reading it ran into the time limit.
+        apply_to(solver, self.params, max(self.time_left, 1.0) if fixed else self.time_left, workers, presolve)
         if bound > 0 and model is None:
             told = self.model.clone()
             told.add(self.expression >= bound)
@@ -203,7 +210,7 @@ class Search:
         if deterministic is not None:
             solver.parameters.max_deterministic_time = deterministic
         before = time.perf_counter()
-        status = solver.solve(told)
+        status = self.solve(solver, told)
         self.solve_time += time.perf_counter() - before
         if status == cp_model.MODEL_INVALID:
             raise RuntimeError(f"the model is invalid, please report it: {self.model.validate()}")
@@ -213,6 +220,22 @@ class Search:
         elif status == cp_model.INFEASIBLE and self.best is None and model is None:
             self.impossible = True
         return status, solver
+
+    def solve(self, solver: Any, model: Any) -> int:
+        """Solve so that Ctrl-C stops the search and raises ``KeyboardInterrupt``.
+
+        CP-SAT's own handler would end only the search under way, and leave Python without one. A signal reaches Python only
+        while its main thread waits in Python, so the search has a thread of its own.
+        """
+        if threading.current_thread() is not threading.main_thread():
+            return int(solver.solve(model))
+        status = self.thread.submit(solver.solve, model)
+        try:
+            return int(status.result())
+        except BaseException:
+            solver.stop_search()
+            wait([status])
+            raise
 
     def settle(self) -> None:
         """Any solution, or the proof that there is none."""
@@ -307,7 +330,7 @@ def solve(
                 search.model.add(expression >= targets[name])
             search.hint()
             floor = None
-            if floors and all(outcome.values[goal] == floors[goal] for goal in outcome.values):
+            if floors and all(floors.get(goal) == value for goal, value in outcome.values.items()):
                 floor = floors.get(name)
             proved, bound = search.goal(name, expression, floor)
             if search.best is None:

@@ -85,15 +85,17 @@ def minimise(model: Any, hint: Sequence[int] | None, seconds: float, seed: int =
             command, input=json.dumps(asked), capture_output=True, text=True, timeout=seconds + _GRACE_S, check=True
         )
         answer = json.loads(ended.stdout.splitlines()[-1])
-    except (OSError, subprocess.SubprocessError, ValueError, IndexError) as error:
+        optimal, dual, values = bool(answer["optimal"]), float(answer["bound"]), answer["values"]
+        if values is not None and len(values) != len(linear.lower):
+            raise ValueError(f"{len(values)} values for {len(linear.lower)} variables")
+    except (OSError, subprocess.SubprocessError, ValueError, IndexError, KeyError, TypeError) as error:
         logger.info("HiGHS gave no answer: %s", error)
         return None
-    values = answer["values"]
     if values is not None and not linear.holds(values):
         # What rounding breaks is no solution.
         values = None
-    bound = math.ceil(answer["bound"] - TOLERANCE) if math.isfinite(answer["bound"]) else -(2**62)
-    proved = answer["optimal"] and values is not None and linear.objective(values) <= bound
+    bound = math.ceil(dual - TOLERANCE) if math.isfinite(dual) else -(2**62)
+    proved = optimal and values is not None and linear.objective(values) <= bound
     logger.info("HiGHS: %s, bound %d", None if values is None else linear.objective(values), bound)
     return Found(None if values is None else tuple(values), bound, proved)
 

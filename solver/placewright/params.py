@@ -110,6 +110,8 @@ def apply_to(
     parameters.random_seed = params.seed
     parameters.cp_model_presolve = presolve
     parameters.log_search_progress = params.log
+    # See lexicographic.Search.solve.
+    parameters.catch_sigint_signal = False
     if parameters.num_workers == 1:
         # The counting models are close to their linear relaxation (measured in docs/model.md).
         parameters.linearization_level = 2

@@ -28,6 +28,8 @@ from placewright_models.problem import Problem
 
 logger = logging.getLogger(__name__)
 
+LITTLE = 0.2
+"""With less than this part of the time left no larger model is begun."""
 CROWDING = "crowding"
 """The last aim of the relaxation, no goal of the problem."""
 
@@ -48,6 +50,8 @@ def solve_staged(
     used: dict[NodeClass, set[Pattern]] = defaultdict(set)
     targets: dict[str, int] = {}
     for finer in (False, True):
+        if finer and _left(params, started).time_limit < LITTLE * params.time_limit:
+            break
         relaxation = _by_set(pooled, params) if finer else pooled
         if relaxation is None:
             break
@@ -65,6 +69,9 @@ def solve_staged(
     logger.info("restricted model: %s, %s of %s", first.status, first.values, targets)
     if first.status == "optimal":
         return restricted, first
+    if first.value is not None and _left(params, started).time_limit < LITTLE * params.time_limit:
+        # Building the exact model would take more than what is left.
+        return restricted, replace(first, status="feasible")
     exact = Encoding(problem, params, base=pooled)
     second = solve(exact, _left(params, started), progress)
     if second.status in ("optimal", "infeasible") or first.value is None:

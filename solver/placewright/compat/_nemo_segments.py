@@ -219,6 +219,8 @@ def _count_patterns(
     solver = cp_model.CpSolver()
     # One worker, a fixed seed and a limit in solver work, not in seconds: the same topology gives the same nodes always.
     solver.parameters.num_workers = 1
+    # Else CP-SAT leaves Python without its handler of Ctrl-C.
+    solver.parameters.catch_sigint_signal = False
     solver.parameters.random_seed = 0
     solver.parameters.max_deterministic_time = _WORK_LIMIT
     best: dict[tuple[int, Pattern], int] | None = None

@@ -157,6 +157,8 @@ class Arrange:
         ]
         solver = cp_model.CpSolver()
         solver.parameters.num_workers = 1
+        # Else CP-SAT leaves Python without its handler of Ctrl-C.
+        solver.parameters.catch_sigint_signal = False
         for wish in wishes:
             model.minimize(wish)
             if solver.solve(model) != cp_model.OPTIMAL:

@@ -116,6 +116,8 @@ def decide(job: Job, shape: Shape, counts: Sequence[int], present: Sequence[int]
     GpuModel(model, job, shape, counts, present, "node")
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
+    # Else CP-SAT leaves Python without its handler of Ctrl-C.
+    solver.parameters.catch_sigint_signal = False
     status = solver.solve(model)
     if status == cp_model.INFEASIBLE:
         return False
