@@ -231,7 +231,8 @@ def spread_evenly(room: Sequence[int], total: int) -> list[int]:
         for place in full:
             left -= room[place] - given[place]
             given[place] = room[place]
-        open_places = [place for place in open_places if place not in set(full)]
+        filled = set(full)
+        open_places = [place for place in open_places if place not in filled]
     if left or (total and min(given, default=1) < 1):
         raise RuntimeError(f"{total} workers do not fit places {room}, please report it")
     return given

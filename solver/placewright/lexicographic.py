@@ -319,9 +319,9 @@ def solve(
         if search.time_left <= 0.02:
             outcome.status = "feasible"
             break
-        if search.best is not None and search.value(expression) <= 0:
-            # No goal is ever below zero.
-            proved, bound = True, 0
+        if search.best is not None and search.value(expression) <= (least := encoding.least(name)):
+            # No goal is ever below zero, or below what counting says.
+            proved, bound = True, least
         else:
             if targets is not None:
                 if name not in targets:

@@ -48,7 +48,7 @@ class SolveParams:
     workers: int = 2
     seed: int = 0
     log: bool = False
-    first_work: float = 0.1
+    first_work: float = 0.06
     probe_work: float = 0.3
     probing_work: float = 0.3
     deal_work: float = 0.3
