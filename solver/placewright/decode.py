@@ -18,12 +18,13 @@ from placewright.layout.shape import Shape
 from placewright_models.cluster import DOMAIN_LEVEL, NODE_LEVEL, Node
 from placewright_models.plan import Idle, Pool, PoolNode, Worker
 from placewright_models.problem import Problem
-from placewright_models.ranges import indices_of, ranges_of
+from placewright_models.ranges import Range, indices_of, ranges_of
 from placewright_models.workload import Component
 
 if TYPE_CHECKING:
     from placewright.encode.encoding import Encoding
 
+Ranges = tuple[Range, ...]
 Counts = dict[str, tuple[int, ...]]
 """Node id -> workers per component, used nodes only."""
 
@@ -307,15 +308,21 @@ def pools_and_idle(problem: Problem, order: Sequence[Node], workers: dict[str, t
     tuple[Pool, ...], Idle
 ]:
     """The pools section and what is left free, from the workers alone."""
-    gpus: dict[str, dict[str, list[int]]] = {}
+    held: dict[str, dict[str, list[Ranges]]] = {}
     for name, placed in workers.items():
         for worker in placed:
-            spots = gpus.setdefault(worker.node_id, {}).setdefault(name, [])
-            for start, end in worker.ranges:
-                spots.extend(range(start, end + 1))
-    ranges = {
-        node_id: {name: ranges_of(found) for name, found in names.items()} for node_id, names in gpus.items()
-    }
+            held.setdefault(worker.node_id, {}).setdefault(name, []).append(worker.ranges)
+    # Most nodes hold the same as another, so each union of ranges is made once.
+    unions: dict[tuple[Ranges, ...], Ranges] = {}
+
+    def union(parts: tuple[Ranges, ...]) -> Ranges:
+        known = unions.get(parts)
+        if known is None:
+            known = unions[parts] = ranges_of(index for part in parts for index in indices_of(part))
+        return known
+
+    ranges = {node_id: {name: union(tuple(parts)) for name, parts in names.items()} for node_id, names in held.items()}
+    lefts: dict[tuple[Ranges, ...], Ranges] = {}
     pools = []
     for pool, members in problem.pools():
         nodes = []
@@ -337,8 +344,12 @@ def pools_and_idle(problem: Problem, order: Sequence[Node], workers: dict[str, t
             empty.append(node.id)
             runs = node.runs
         else:
-            taken = {index for found in here.values() for index in indices_of(found)}
-            runs = ranges_of(set(indices_of(node.runs)) - taken)
+            key = (node.runs, *here.values())
+            found = lefts.get(key)
+            if found is None:
+                taken = {index for part in here.values() for index in indices_of(part)}
+                found = lefts[key] = ranges_of(set(indices_of(node.runs)) - taken)
+            runs = found
         if runs:
             left[node.id] = runs
             free += sum(end - start + 1 for start, end in runs)
