@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, overload
 
-import numpy as np
-
 from placewright.encode.classes import NodeClass
 from placewright.encode.local import Local
 
@@ -94,6 +92,9 @@ def _countable(local: Local, node_class: NodeClass, limit: int, choices: Sequenc
     A pattern is dominated exactly if one loose component that it holds could have its next larger count: what a dominating
     pattern holds of the other loose components is not less, so the step towards it fits.
     """
+    # Only the encoder needs it: plans are read and verified without.
+    import numpy as np
+
     resources = local.resources(node_class)
     capacity = np.array([resource.capacity for resource in resources], dtype=np.int64)
     counts = np.zeros((1, local.job.count), dtype=np.int64)
@@ -131,7 +132,7 @@ def _countable(local: Local, node_class: NodeClass, limit: int, choices: Sequenc
 
 def _could_hold_more(taken: Any, usage: Any, left: Any) -> Any:
     """Per row, whether a component that is there could have its next larger count with what is left of the resources."""
-    following = np.minimum(taken + 1, len(usage) - 1)
+    following = (taken + 1).clip(max=len(usage) - 1)
     return (taken > 0) & (following > taken) & (usage[following] - usage[taken] <= left).all(axis=1)
 
 
