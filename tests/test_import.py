@@ -6,6 +6,7 @@ import importlib
 import subprocess
 import sys
 import time
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -32,6 +33,22 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
 def test_a_plan_is_verified_and_exported_without_solver_or_ray() -> None:
     code = "from placewright import verify, export, load_plan; verify.violations; export.TARGETS; load_plan"
     assert not loaded_after(code) & {"ray", "ortools", "networkx", "matplotlib", "pandas"}
+
+
+@pytest.mark.parametrize("command", [["verify"], ["export", "--format", "text"], ["export", "--format", "yaml"]])
+def test_plans_are_read_without_solver(command: list[str], tmp_path: Path) -> None:
+    """Neither OR-Tools nor what comes with it."""
+    path = tmp_path / "plan.json"
+    problem = {"cluster": {"nodes": [{"id": "a", "gpus": 2}]}, "components": {"train": {"workers": 2, "gpus": 1}}}
+    path.write_text(placewright.export(placewright.plan(placewright.load_problem(problem)), "json"))
+    code = (
+        "import sys\n"
+        "sys.modules.update(dict.fromkeys(('ortools', 'numpy', 'pandas', 'highspy', 'ray')))\n"
+        f"sys.argv = ['placewright', {command[0]!r}, {str(path)!r}, *{command[1:]!r}]\n"
+        "from placewright.cli import main\n"
+        "main()\n"
+    )
+    assert run(code)
 
 
 def test_apply_and_discovery_load_no_ray_until_called() -> None:

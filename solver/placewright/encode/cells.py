@@ -62,22 +62,24 @@ class PatternCell:
         self.size = size
         self.patterns = list(patterns)
         self.exact = exact
-        self._totals: dict[Feature, Any] = {}
+        self._totals: dict[Feature, list[Any]] = {}
         self.count = [model.new_int_var(0, size, f"{name}.pattern{p}") for p in range(len(self.patterns))]
         if self.count:
             model.add(sum(self.count) <= (size if bound is None else bound))
 
     def _weighted(self, weights: Sequence[int]) -> Any:
-        from ortools.sat.python.cp_model import LinearExpr
+        return sum(self._terms(weights))
 
-        terms = [(y, w) for w, y in zip(weights, self.count, strict=True) if w]
-        return LinearExpr.weighted_sum([y for y, _ in terms], [w for _, w in terms]) if terms else 0
+    def _terms(self, weights: Sequence[int]) -> list[Any]:
+        # Not LinearExpr.weighted_sum: OR-Tools 9.12 cannot add its result to a sum.
+        return [y if w == 1 else w * y for w, y in zip(weights, self.count, strict=True) if w]
 
     def total(self, feature: Feature) -> Any:
         known = self._totals.get(feature)
         if known is None:
-            known = self._totals[feature] = self._weighted([feature.of(pattern) for pattern in self.patterns])
-        return known
+            known = self._totals[feature] = self._terms([feature.of(pattern) for pattern in self.patterns])
+        # A new sum each time: sums of OR-Tools change in place when something is added to them.
+        return sum(known)
 
     def room(self, c: int) -> Any:
         return self._weighted([pattern[c] for pattern in self.patterns])
