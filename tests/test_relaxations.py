@@ -119,6 +119,7 @@ def test_neighbourhoods_improve_and_repeat() -> None:
         search.expression = encoding.objectives["node_span"]
         search.model.minimize(search.expression)
         before = search.value(search.expression)
+        search.hint()
         neighbourhood.improve(search)
         ends.append((before, search.value(search.expression)))
     assert ends[0] == ends[1]
@@ -155,3 +156,20 @@ def test_bounds_of_some_goals_only(known: int) -> None:
     floors = {name: values[name] for name in problem.goals[:known]}
     found = solve(Encoding(problem, PARAMS, pooled=True, by_set=True), PARAMS, floors=floors)
     assert found.status == "optimal" and all(found.values[name] <= values[name] for name in problem.goals[:1])
+
+
+def test_what_is_implied_makes_no_variables() -> None:
+    """It is added to copies of the model: also where nodes are encoded one by one, and are domains of their own."""
+    problem = load_problem(
+        {
+            "cluster": {"nodes": [{"id": "a{}", "count": 6, "gpus": 4}]},
+            "components": {name: {"workers": 5, "gpus": 1, "span_weight": 1} for name in ("train", "env")},
+            "goals": ["domain_span", "node_span"],
+        }
+    )
+    for limit in (0, 1500):
+        encoding = Encoding(problem, PARAMS.with_(pattern_limit=limit))
+        before = len(encoding.model.proto.variables)
+        implied = [constraint for name in problem.goals for constraint in encoding.implied(name, 4)]
+        assert len(encoding.model.proto.variables) == before
+        assert bool(implied) == (limit > 0)

@@ -18,7 +18,7 @@ from typing import Any
 
 from ortools.sat.python import cp_model
 
-from placewright.encode.encoding import Encoding
+from placewright.encode.encoding import Encoding, add_to
 from placewright.mip import minimise
 from placewright.neighbourhood import improve, is_uneven
 from placewright.params import RESTRICTED, SolveParams, apply_to
@@ -141,9 +141,9 @@ class Search:
         while spent < self.params.probing_work and self.time_left > 0.02:
             model = self.model.clone()
             model.clear_objective()
-            _add(model, expression <= bound)
+            add_to(model, expression <= bound)
             for constraint in self.encoding.implied(name, bound):
-                _add(model, constraint)
+                add_to(model, constraint)
             status, solver = self.run(1, self.params.probe_work, model=model)
             # However cheap: where nothing is possible at all, no bound is high enough.
             spent += max(solver.response_proto.deterministic_time, self.params.probing_work / 6)
@@ -194,7 +194,8 @@ class Search:
         """
         solver = cp_model.CpSolver()
         # A known solution is taken up even where reading it ran into the time limit.
-        apply_to(solver, self.params, max(self.time_left, 1.0) if fixed else self.time_left, workers, presolve)
+        time_left = max(self.time_left, 1.0) if fixed else self.time_left
+        apply_to(solver, self.params, time_left, workers, presolve, deterministic=deterministic, upwards=upwards, fixed=fixed)
         if bound > 0 and model is None:
             told = self.model.clone()
             told.add(self.expression >= bound)
@@ -202,10 +203,6 @@ class Search:
             told = model or self.model
         if model is not None:
             told.name = RESTRICTED
-        solver.parameters.use_objective_lb_search = upwards
-        solver.parameters.fix_variables_to_their_hinted_value = fixed
-        if deterministic is not None:
-            solver.parameters.max_deterministic_time = deterministic
         before = time.perf_counter()
         short = deterministic is not None and deterministic <= SHORT_WORK
         status = int(solver.solve(told)) if short else self.solve(solver, told)
@@ -275,14 +272,6 @@ class Search:
         return status == cp_model.OPTIMAL, bound
 
 
-def _add(model: Any, constraint: Any) -> None:
-    """Add a constraint; one that fell to a plain truth value is kept as such."""
-    if constraint is False:
-        model.add_bool_or([])
-    elif constraint is not True:
-        model.add(constraint)
-
-
 def _bound(solver: Any) -> int:
     """The proven lower bound as an integer, rounded up within float noise."""
     bound = solver.best_objective_bound
@@ -348,7 +337,7 @@ def solve(
         search.model.clear_objective()
         search.model.add(expression <= value)
         for constraint in encoding.implied(name, value):
-            _add(search.model, constraint)
+            add_to(search.model, constraint)
         if after_goal is not None:
             after_goal(search.value)
         if not proved:

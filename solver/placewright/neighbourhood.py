@@ -30,13 +30,12 @@ def is_uneven(encoding: Encoding) -> bool:
 
 
 def improve(search: Search) -> None:
-    """Improve the best solution of the goal that is being minimised, where there is one."""
+    """Improve the best solution of the goal that is being minimised, where there is one; it is the hint already."""
     areas = [area for area in search.encoding.areas if isinstance(area, OneDomain)]
     if search.best is None:
         return
     random = Random(search.params.seed)
     spent, failures = 0.0, 0
-    search.hint()
     while spent < search.params.neighbourhood_work and failures < PATIENCE and search.time_left > 0.02:
         free = set(random.sample(range(len(areas)), DOMAINS))
         model = search.model.clone()

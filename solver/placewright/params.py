@@ -101,14 +101,32 @@ class SolveParams:
 
 
 def apply_to(
-    solver: Any, params: SolveParams, time_left: float, workers: int | None = None, presolve: bool = True
+    solver: Any,
+    params: SolveParams,
+    time_left: float,
+    workers: int | None = None,
+    presolve: bool = True,
+    *,
+    deterministic: float | None = None,
+    upwards: bool = False,
+    fixed: bool = False,
 ) -> None:
-    """Set a ``CpSolver`` up."""
+    """Set a ``CpSolver`` up.
+
+    Args:
+        deterministic: deterministic seconds, no limit if None.
+        upwards: search at the lower bound, and raise it.
+        fixed: every variable has its hinted value.
+    """
     parameters = solver.parameters
     parameters.max_time_in_seconds = max(0.01, time_left)
     parameters.num_workers = workers or params.workers
     parameters.random_seed = params.seed
     parameters.cp_model_presolve = presolve
+    parameters.use_objective_lb_search = upwards
+    parameters.fix_variables_to_their_hinted_value = fixed
+    if deterministic is not None:
+        parameters.max_deterministic_time = deterministic
     parameters.log_search_progress = params.log
     # See lexicographic.Search.solve.
     parameters.catch_sigint_signal = False
@@ -120,3 +138,13 @@ def apply_to(
         import sys
 
         solver.log_callback = lambda text: print(text, file=sys.stderr)
+
+
+def small_solver() -> Any:
+    """A ``CpSolver`` for models that take milliseconds: one thread, and Python keeps its handler of Ctrl-C."""
+    from ortools.sat.python import cp_model
+
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    solver.parameters.catch_sigint_signal = False
+    return solver

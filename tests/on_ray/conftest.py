@@ -58,22 +58,20 @@ def start_cluster() -> Iterator[Callable[..., Any]]:
 RESOURCES = ("CPU", "GPU", "NPU")
 
 
+def resources(kind: str) -> dict[str, dict[str, float]]:
+    """CPUs and GPUs by Ray node id, ``free`` ones or in ``total``."""
+    from placewright.apply.view import live_nodes
+
+    return {
+        node.ray_id: {name: round(getattr(node, kind).get(name, 0.0), 4) for name in RESOURCES}
+        for node in live_nodes()
+        if node.alive
+    }
+
+
 def free_now() -> dict[str, dict[str, float]]:
     """Free CPUs and GPUs by Ray node id."""
-    from placewright.apply.view import live_nodes
-
-    return {
-        node.ray_id: {name: round(node.free.get(name, 0.0), 4) for name in RESOURCES} for node in live_nodes() if node.alive
-    }
-
-
-def all_there_is() -> dict[str, dict[str, float]]:
-    """All CPUs and GPUs by Ray node id, free or not."""
-    from placewright.apply.view import live_nodes
-
-    return {
-        node.ray_id: {name: round(node.total.get(name, 0.0), 4) for name in RESOURCES} for node in live_nodes() if node.alive
-    }
+    return resources("free")
 
 
 def soon_free(wanted: dict[str, dict[str, float]]) -> bool:
@@ -88,7 +86,7 @@ def soon_free(wanted: dict[str, dict[str, float]]) -> bool:
 
 def settled() -> dict[str, dict[str, float]]:
     """What is free once everything that earlier tests held has come back."""
-    soon_free(all_there_is())
+    soon_free(resources("total"))
     return free_now()
 
 

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 from placewright.compat._nemo_config import NVLINK_DOMAIN_UNKNOWN
 from placewright.compat._nemo_topology import ResourceInsufficientError, Topology, known_rank, natural
+from placewright.params import small_solver
 
 logger = logging.getLogger("placewright.compat.nemo_rl")
 
@@ -216,11 +217,8 @@ def _count_patterns(
         sum(sum(1 for held in pattern if held) * count for (_, pattern), count in number.items()),
         sum(size * count for (size, _), count in number.items()),
     ]
-    solver = cp_model.CpSolver()
     # One worker, a fixed seed and a limit in solver work, not in seconds: the same topology gives the same nodes always.
-    solver.parameters.num_workers = 1
-    # Else CP-SAT leaves Python without its handler of Ctrl-C.
-    solver.parameters.catch_sigint_signal = False
+    solver = small_solver()
     solver.parameters.random_seed = 0
     solver.parameters.max_deterministic_time = _WORK_LIMIT
     best: dict[tuple[int, Pattern], int] | None = None

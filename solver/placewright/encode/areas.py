@@ -7,17 +7,27 @@ domains get another encoding.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from placewright.encode.cells import Cell
 from placewright.encode.classes import Domain
-from placewright.encode.features import Hosts, Shared
+from placewright.encode.features import Hosts
 from placewright_models.cluster import Node
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
+
+
+def sum_known(expressions: Iterable[Any | None]) -> Any | None:
+    """The sum, None where one of them is."""
+    total: Any = 0
+    for expression in expressions:
+        if expression is None:
+            return None
+        total = total + expression
+    return total
 
 
 @dataclass(slots=True)
@@ -79,7 +89,7 @@ class SingleNodes(Area):
         return sum(cell.total(Hosts(components)) for cell in self.cells)
 
     def shared(self, components: tuple[int, ...]) -> Any | None:
-        return sum(cell.total(Shared(components)) for cell in self.cells)
+        return sum_known(cell.shared(components) for cell in self.cells)
 
     def may_host(self, part: Part, c: int) -> Any:
         return self.hosting((c,))

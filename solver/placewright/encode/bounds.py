@@ -7,9 +7,9 @@ for a goal starts, and they bound how many places components may share once a go
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from placewright.encode.areas import Area, EqualDomains
 from placewright.encode.cells import Cell
@@ -20,29 +20,30 @@ if TYPE_CHECKING:
     from placewright.encode.encoding import Encoding
 
 
+Level = Literal["nodes", "domains"]
+
+
 @dataclass(frozen=True, slots=True)
 class Together:
-    """Components that may not share GPUs, and the fewest nodes and domains whose GPUs hold them all."""
+    """Components that may not share GPUs, the GPUs they need, and the fewest places of each level whose GPUs hold them all."""
 
     members: tuple[int, ...]
-    nodes: int
-    domains: int
+    gpus: int
+    places: Mapping[Level, int]
 
 
 class Bounds:
     """What counting says of one encoding.
 
     Attributes:
-        nodes: per component the fewest nodes that hold it alone.
-        domains: per component the fewest domains that hold it alone, segments rounded down.
+        alone: per level and component the fewest places that hold it alone; of domains, with segments rounded down.
         together: the same for every maximal set of components that exclude each other.
     """
 
     def __init__(self, encoding: Encoding) -> None:
         self.encoding = encoding
         count = encoding.job.count
-        self.nodes = [0] * count
-        self.domains = [0] * count
+        self.alone: dict[Level, list[int]] = {"nodes": [0] * count, "domains": [0] * count}
         for c in range(count):
             self._count_alone(c)
         self.together = list(self._count_together())
@@ -58,76 +59,67 @@ class Bounds:
                 per_domain.append((capacity, domains))
         per_node = [(encoding.local.counts(cell.node_class, c)[-1], cell.size) for cell in _cells_once(encoding)]
         # None: there is too little in all, which the model finds itself.
-        self.nodes[c] = fewest(per_node, least) or 0
-        self.domains[c] = fewest(per_domain, least) or 0
+        self.alone["nodes"][c] = fewest(per_node, least) or 0
+        self.alone["domains"][c] = fewest(per_domain, least) or 0
 
     def _count_together(self) -> Iterator[Together]:
         encoding, job = self.encoding, self.encoding.job
         per_node = [(cell.node_class.shape.available, cell.size) for cell in _cells_once(encoding)]
-        classes = encoding.topology.classes
-        per_domain = [
-            (sum(classes[t].shape.available * len(n) for t, n in area.domains[0].nodes.items()), len(area.domains))
-            for area in encoding.areas
-        ]
+        per_domain = [(area.domains[0].capacity, len(area.domains)) for area in encoding.areas]
         for clique in maximal_cliques(tuple(range(len(job.items))), job.conflicts):
             if len(clique) > 1:
                 members = tuple(sorted(c for i in clique for c in job.items[i].members))
                 needed = sum(max(job.least_gpus(c) for c in job.items[i].members) for i in clique)
-                yield Together(members, fewest(per_node, needed) or 0, fewest(per_domain, needed) or 0)
+                places: dict[Level, int] = {"nodes": fewest(per_node, needed) or 0, "domains": fewest(per_domain, needed) or 0}
+                yield Together(members, needed, places)
 
     def add(self) -> None:
         """Add every bound to the model."""
         encoding = self.encoding
         for c in range(encoding.job.count):
-            if self.nodes[c] > 1:
-                encoding.add(encoding.total(Hosts((c,))) >= self.nodes[c])
-            if self.domains[c] > 1:
-                encoding.add(sum(area.hosting((c,)) for area in encoding.areas) >= self.domains[c])
+            if self.alone["nodes"][c] > 1:
+                encoding.add(encoding.total(Hosts((c,))) >= self.alone["nodes"][c])
+            if self.alone["domains"][c] > 1:
+                encoding.add(sum(area.hosting((c,)) for area in encoding.areas) >= self.alone["domains"][c])
         for group in self.together:
-            if group.nodes > 1:
-                encoding.add(encoding.total(Hosts(group.members)) >= group.nodes)
-            if group.domains > 1 and "domain_capacity" in encoding.objectives:
+            if group.places["nodes"] > 1:
+                encoding.add(encoding.total(Hosts(group.members)) >= group.places["nodes"])
+            if group.places["domains"] > 1 and "domain_capacity" in encoding.objectives:
                 # The goal made the Booleans for "hosts anything" already, so this bound costs one constraint.
                 everything = tuple(range(encoding.job.count))
-                encoding.add(sum(area.hosting(everything) for area in encoding.areas) >= group.domains)
-                needed = sum(
-                    max(encoding.job.least_gpus(c) for c in item.members)
-                    for item in encoding.job.items
-                    if item.members[0] in group.members
-                )
-                encoding.add(encoding.objectives["domain_capacity"] >= needed)
+                encoding.add(sum(area.hosting(everything) for area in encoding.areas) >= group.places["domains"])
+                encoding.add(encoding.objectives["domain_capacity"] >= group.gpus)
 
     # What follows for the goals that count places per component
 
-    def least_span(self, weights: Sequence[int], alone: Sequence[int], level: str) -> int:
-        """The least sum of weights x places, given the fewest places of each component and of those that exclude each other.
-
-        Args:
-            weights: per component.
-            alone: per component its fewest places (``nodes`` or ``domains``).
-            level: ``nodes`` or ``domains``: which number of ``together`` counts.
-        """
-        least = sum(weight * places for weight, places in zip(weights, alone, strict=True))
+    def least_span(self, level: Level) -> int:
+        """The least sum of span_weight x places, given the fewest of each component and of those that exclude each other."""
+        weights, alone = self._weights(), self.alone[level]
         more = 0
         for group in self.together:
-            missing = getattr(group, level) - sum(alone[c] for c in group.members)
+            missing = group.places[level] - sum(alone[c] for c in group.members)
             more = max(more, missing * min(weights[c] for c in group.members))
-        return least + more
+        return self._span_alone(level) + more
 
-    def most_shared(
-        self, weights: Sequence[int], alone: Sequence[int], level: str, value: int
-    ) -> Iterator[tuple[tuple[int, ...], int]]:
+    def most_shared(self, level: Level, value: int) -> Iterator[tuple[tuple[int, ...], int]]:
         """Sets of components, and how many places they may share where the span is at most ``value``.
 
         A place that hosts k of them counts k - 1. Counted once per component they have at most sum(alone) + floor((value -
         least) / smallest weight) places, and at least as many different places as hold them all.
         """
-        spare = value - sum(weight * places for weight, places in zip(weights, alone, strict=True))
+        weights, alone = self._weights(), self.alone[level]
+        spare = value - self._span_alone(level)
         for group in self.together:
             cheapest = min(weights[c] for c in group.members)
             if cheapest > 0:
                 most = sum(alone[c] for c in group.members) + spare // cheapest
-                yield group.members, most - getattr(group, level)
+                yield group.members, most - group.places[level]
+
+    def _weights(self) -> list[int]:
+        return [component.span_weight for component in self.encoding.job.components]
+
+    def _span_alone(self, level: Level) -> int:
+        return sum(weight * places for weight, places in zip(self._weights(), self.alone[level], strict=True))
 
 
 def _cells_once(encoding: Encoding) -> Iterator[Cell]:

@@ -39,6 +39,10 @@ class Cell(Protocol):
         """The fewest workers of c that the chosen patterns hold (each hosting node holds one at least)."""
         ...
 
+    def shared(self, components: tuple[int, ...]) -> Any | None:
+        """Hosted components beyond the first, summed over the nodes; None where that would need more variables."""
+        ...
+
     def contents(self, value: Callable[[Any], int]) -> list[tuple[Pattern, int]]:
         """After solving: patterns with the number of nodes that have them; ``value`` reads a variable."""
         ...
@@ -86,6 +90,9 @@ class PatternCell:
 
     def least(self, c: int) -> Any:
         return self.room(c) if c in self.exact else self.total(Hosts((c,)))
+
+    def shared(self, components: tuple[int, ...]) -> Any | None:
+        return self._weighted([max(0, sum(pattern[c] > 0 for c in components) - 1) for pattern in self.patterns])
 
     def at_least(self, c: int, value: int) -> Any:
         """How many nodes can hold ``value`` or more workers of c."""
@@ -198,6 +205,9 @@ class NodeCell:
 
     def least(self, c: int) -> Any:
         return self.total(Workers(c))
+
+    def shared(self, components: tuple[int, ...]) -> Any | None:
+        return None
 
     def contents(self, value: Callable[[Any], int]) -> list[tuple[Pattern, int]]:
         pattern = tuple(x if isinstance(x, int) else value(x) for x in self.variables.x)

@@ -8,17 +8,17 @@ has too many. Modify this file when that choice changes.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
 from ortools.sat.python import cp_model
 
-from placewright.encode.areas import Area, EqualDomains, OneDomain, Part, PooledDomains, SingleNodes
-from placewright.encode.bounds import Bounds
+from placewright.encode.areas import Area, EqualDomains, OneDomain, Part, PooledDomains, SingleNodes, sum_known
+from placewright.encode.bounds import Bounds, Level
 from placewright.encode.cells import Cell, NodeCell, NodeVariables, PatternCell
 from placewright.encode.classes import Domain, NodeClass, Topology
-from placewright.encode.features import Feature, Shared, Workers
+from placewright.encode.features import Feature, Workers
 from placewright.encode.local import Local
 from placewright.encode.patterns import Pattern, TooManyPatterns, patterns
 from placewright.goals import GOAL_BY_NAME, Goal
@@ -294,11 +294,7 @@ class Encoding:
 
     def add(self, constraint: Any) -> None:
         """Add a constraint; one that fell to a plain truth value is kept as such."""
-        if isinstance(constraint, bool):
-            if not constraint:
-                self.model.add_bool_or([])
-            return
-        self.model.add(constraint)
+        add_to(self.model, constraint)
 
     def number(self, name: str, most: int = 10**8) -> Any:
         """A new count variable between 0 and ``most``."""
@@ -314,22 +310,10 @@ class Encoding:
         """The feature summed over all nodes."""
         return sum(cell.total(feature) for cell in self.cells)
 
-    def shared_nodes(self, components: tuple[int, ...]) -> Any | None:
-        """Hosted components beyond the first, summed over all nodes; None where that would need more variables."""
-        cells = list(self.cells)
-        if any(isinstance(cell, NodeCell) for cell in cells):
-            return None
-        return sum(cell.total(Shared(components)) for cell in cells)
-
-    def shared_domains(self, components: tuple[int, ...]) -> Any | None:
-        """The same for domains."""
-        total: Any = 0
-        for area in self.areas:
-            shared = area.shared(components)
-            if shared is None:
-                return None
-            total += shared
-        return total
+    def shared(self, level: Level, components: tuple[int, ...]) -> Any | None:
+        """Hosted components beyond the first, summed over all nodes or domains; None where that would need more variables."""
+        places: Iterable[Cell | Area] = self.cells if level == "nodes" else self.areas
+        return sum_known(place.shared(components) for place in places)
 
     def least(self, name: str) -> int:
         """A lower bound of the goal from counting."""
@@ -395,9 +379,13 @@ class Encoding:
         domain, area, part = known
         return domain, area.may_host(part, c)
 
-    def most_workers(self, domain: Domain, c: int) -> int:
-        """The most workers of c that the domain holds when nothing else is there, each node by itself."""
-        return sum(self.local.counts(self.topology.classes[t], c)[-1] * len(nodes) for t, nodes in domain.nodes.items())
+    def bound_groups(self, groups: Any, cells: Sequence[Cell], c: int, size: int) -> None:
+        """Of pooled domains: whole groups of ``size`` workers are at most what each domain that hosts c has room for."""
+        pool = self.hosting_pool(cells, c)
+        if pool is not None:
+            domain, hosting = pool
+            most = sum(self.local.counts(self.topology.classes[t], c)[-1] * len(nodes) for t, nodes in domain.nodes.items())
+            self.add(groups <= most // size * hosting)
 
     # Finishing and reading back
 
@@ -423,6 +411,14 @@ class Encoding:
                     if held:
                         found.append((area, part, cell, held))
         return found
+
+
+def add_to(model: cp_model.CpModel, constraint: Any) -> None:
+    """Add a constraint to a model; one that fell to a plain truth value is kept as such."""
+    if constraint is False:
+        model.add_bool_or([])
+    elif constraint is not True:
+        model.add(constraint)
 
 
 def speakers(job: Job) -> list[Rule | Goal]:

@@ -42,19 +42,6 @@ class Hosts:
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
-    """How many of the components the node hosts beyond the first."""
-
-    components: tuple[int, ...]
-
-    def of(self, counts: Sequence[int]) -> int:
-        return max(0, sum(counts[c] > 0 for c in self.components) - 1)
-
-    def express(self, node: NodeVariables) -> Any:
-        return sum(node.hosts((c,)) for c in self.components) - node.hosts(self.components)
-
-
-@dataclass(frozen=True, slots=True)
 class Equals:
     """1 where the node holds exactly ``value`` workers of the component."""
 
@@ -127,4 +114,4 @@ class Excess:
         return excess
 
 
-Feature = Workers | Hosts | Shared | Equals | Quotient | Square | Excess
+Feature = Workers | Hosts | Equals | Quotient | Square | Excess

@@ -80,9 +80,8 @@ class GroupsSplit(Goal):
                 continue
             whole = encoding.number(f"groups{c}.kept")
             encoding.add(group.workers * whole <= sum(encoding.workers(cell, c) for cell in cells))
-            pool = encoding.hosting_pool(cells, c) if group.within == DOMAIN_LEVEL else None
-            if pool is not None:
-                encoding.add(whole <= encoding.most_workers(pool[0], c) // group.workers * pool[1])
+            if group.within == DOMAIN_LEVEL:
+                encoding.bound_groups(whole, cells, c, group.workers)
             kept += whole
         return in_all - kept
 

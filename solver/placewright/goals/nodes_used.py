@@ -30,4 +30,4 @@ class NodesUsed(Goal):
 
     def least(self, encoding: Encoding) -> int:
         """Fewest nodes that hold the components that exclude each other."""
-        return max((group.nodes for group in encoding.bounds.together), default=0)
+        return max((group.places["nodes"] for group in encoding.bounds.together), default=0)

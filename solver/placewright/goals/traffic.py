@@ -102,10 +102,9 @@ def _partners_beside(encoding: Encoding, cells: Sequence[Cell], a: int, b: int, 
         return None
     domain, hosting = pool
     scale = lcm(job.per_gpu[a], job.per_gpu[b])
-    size = scale * sum(encoding.topology.classes[t].shape.available * len(nodes) for t, nodes in domain.nodes.items())
     beside = encoding.number(f"traffic.{name}.beside")
     taken = [scale * max(1, job.width[c]) // job.per_gpu[c] for c in (a, b)]
-    encoding.add(taken[0] * workers + taken[1] * beside <= size * hosting)
+    encoding.add(taken[0] * workers + taken[1] * beside <= scale * domain.capacity * hosting)
     return beside
 
 

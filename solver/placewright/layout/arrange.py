@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from placewright.job import Job
 from placewright.layout.intervals import Effort, TooHard, lengths_by_total, search, split_shares
 from placewright.layout.shape import Piece, Shape, demand
+from placewright.params import small_solver
 from placewright_models.ranges import Range, ranges_of
 
 
@@ -155,10 +156,7 @@ class Arrange:
             -sum(used.values()),
             *(sum(position * gpus.on[i][g] for position, g in enumerate(spots)) for i in items),
         ]
-        solver = cp_model.CpSolver()
-        solver.parameters.num_workers = 1
-        # Else CP-SAT leaves Python without its handler of Ctrl-C.
-        solver.parameters.catch_sigint_signal = False
+        solver = small_solver()
         for wish in wishes:
             model.minimize(wish)
             if solver.solve(model) != cp_model.OPTIMAL:

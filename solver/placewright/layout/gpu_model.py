@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from placewright.job import Job
 from placewright.layout.shape import Shape
 from placewright.layout.span import maximal_cliques
+from placewright.params import small_solver
 from placewright_models.quantities import UNITS
 
 if TYPE_CHECKING:
@@ -114,10 +115,7 @@ def decide(job: Job, shape: Shape, counts: Sequence[int], present: Sequence[int]
 
     model = cp_model.CpModel()
     GpuModel(model, job, shape, counts, present, "node")
-    solver = cp_model.CpSolver()
-    solver.parameters.num_workers = 1
-    # Else CP-SAT leaves Python without its handler of Ctrl-C.
-    solver.parameters.catch_sigint_signal = False
+    solver = small_solver()
     status = solver.solve(model)
     if status == cp_model.INFEASIBLE:
         return False

@@ -96,9 +96,8 @@ class Groups(Rule):
                     if not alone:
                         groups = encoding.number(f"{component.name}.groups")
                         encoding.add(sum(encoding.workers(cell, c) for cell in cells) == group.workers * groups)
-                        pool = encoding.hosting_pool(cells, c) if group.within == DOMAIN_LEVEL else None
-                        if pool is not None:
-                            encoding.add(groups <= encoding.most_workers(pool[0], c) // group.workers * pool[1])
+                        if group.within == DOMAIN_LEVEL:
+                            encoding.bound_groups(groups, cells, c, group.workers)
 
     def _whole_nodes(self, encoding: Encoding, c: int, cells: Sequence[Cell]) -> None:
         for size, some_cells in by_size(cells).items():
