@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from oracle import brute_force, plain_model
 
 from placewright.encode.classes import Topology
-from placewright.encode.encoding import needed_levels
+from placewright.encode.prepared import needed_levels
 from placewright.job import Job
 from placewright.params import SolveParams
 from placewright.pipeline import plan

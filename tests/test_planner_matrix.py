@@ -22,6 +22,7 @@ from ortools.sat.python import cp_model
 
 from placewright.encode.cells import NodeCell, PatternCell
 from placewright.encode.encoding import Encoding
+from placewright.encode.prepared import Prepared
 from placewright.facts import Facts
 from placewright.goals import GOALS
 from placewright.params import SolveParams
@@ -521,12 +522,12 @@ def solve(model: Any, objective: Any = None) -> int | None:
 def compare(asked: Problem, passed: set[Counts], every: set[Counts]) -> None:
     """Both halves on all counts, in every pinned encoding; and on the whole instance where equal domains go together."""
     for name, params in PINNED.items():
-        encoding = Encoding(asked, params)
+        encoding = Encoding(Prepared(asked, params))
         for counts in sorted(every):
             model = pinned(encoding, counts)
             feasible = model is not None and solve(model) is not None
             assert feasible == (counts in passed), f"{name}: {counts} {'feasible' if feasible else 'infeasible'} in the model"
-    assert (solve(Encoding(asked, TOGETHER).model) is not None) == bool(passed)
+    assert (solve(Encoding(Prepared(asked, TOGETHER)).model) is not None) == bool(passed)
 
 
 def rule_instances() -> Iterator[Any]:
@@ -576,7 +577,7 @@ def test_all_rules_together_on_random_instances(block: int) -> None:
         if not passed:
             continue
         try:
-            Encoding(asked, PINNED["patterns"])
+            Encoding(Prepared(asked, PINNED["patterns"]))
         except InvalidProblem:
             continue  # traffic of `workers: auto`
         compare(asked, set(passed), every)
@@ -603,7 +604,7 @@ def test_goal_says_the_same_twice(name: str, index: int) -> None:
     measured = {counts: goal.measure(Facts(asked, placed)) for counts, placed in passed.items()}
     assert len(set(measured.values())) > 1, "the instance says nothing about the goal"
     for encoding_name, params in PINNED.items():
-        encoding = Encoding(asked, params)
+        encoding = Encoding(Prepared(asked, params))
         for counts, value in sorted(measured.items()):
             found = solve(pinned(encoding, counts), encoding.objectives[name])
             assert found is not None
@@ -612,7 +613,7 @@ def test_goal_says_the_same_twice(name: str, index: int) -> None:
             else:
                 assert found == value, (encoding_name, counts)
         assert solve(encoding.model.clone(), encoding.objectives[name]) == min(measured.values())
-    together = Encoding(asked, TOGETHER)
+    together = Encoding(Prepared(asked, TOGETHER))
     assert solve(together.model.clone(), together.objectives[name]) == min(measured.values())
 
 

@@ -12,6 +12,7 @@ from oracle import plain_model
 from placewright import neighbourhood, staged
 from placewright.deal import crowding, deal
 from placewright.encode.encoding import Encoding
+from placewright.encode.prepared import Prepared
 from placewright.lexicographic import Search, solve
 from placewright.params import SolveParams
 from placewright.pipeline import plan
@@ -27,7 +28,7 @@ def test_a_relaxation_is_never_above_the_optimum(seed: int, by_set: bool) -> Non
     """Goal by goal, as long as the goals before have the same value."""
     problem = load_problem(equal_file(Random(seed)))
     plain = plain_model.solve(problem)
-    relaxed = solve(Encoding(problem, PARAMS, pooled=True, by_set=by_set), PARAMS)
+    relaxed = solve(Encoding(Prepared(problem, PARAMS), pooled=True, by_set=by_set), PARAMS)
     if plain.status == "infeasible":
         return
     assert relaxed.status == "optimal"
@@ -43,7 +44,7 @@ def test_the_relaxation_by_sets_is_the_stronger() -> None:
     for seed in range(60):
         problem = load_problem(equal_file(Random(seed)))
         mixed, by_set = (
-            solve(Encoding(problem, PARAMS, pooled=True, by_set=chosen), PARAMS) for chosen in (False, True)
+            solve(Encoding(Prepared(problem, PARAMS), pooled=True, by_set=chosen), PARAMS) for chosen in (False, True)
         )
         if mixed.status != by_set.status:
             assert by_set.status == "infeasible"
@@ -61,7 +62,7 @@ def test_dealt_counts_are_plans_with_the_relaxed_values() -> None:
     dealt_out = 0
     for seed in range(80):
         problem = load_problem(equal_file(Random(seed)))
-        pooled = Encoding(problem, PARAMS, pooled=True)
+        pooled = Encoding(Prepared(problem, PARAMS), pooled=True)
         if not pooled.per_domain:
             continue
         pooled.objectives[staged.CROWDING] = crowding(pooled)
@@ -112,7 +113,7 @@ def test_neighbourhoods_improve_and_repeat() -> None:
     problem = load_problem(uneven())
     ends: list[tuple[int, int]] = []
     for _ in range(2):
-        encoding = Encoding(problem, PARAMS)
+        encoding = Encoding(Prepared(problem, PARAMS))
         assert neighbourhood.is_uneven(encoding)
         search = Search(encoding, SolveParams(workers=1, neighbourhood_work=0.3), None)
         search.settle()
@@ -154,7 +155,7 @@ def test_bounds_of_some_goals_only(known: int) -> None:
     problem = load_problem(equal_file(Random(2)))
     values = dict(plain_model.solve(problem).goals)
     floors = {name: values[name] for name in problem.goals[:known]}
-    found = solve(Encoding(problem, PARAMS, pooled=True, by_set=True), PARAMS, floors=floors)
+    found = solve(Encoding(Prepared(problem, PARAMS), pooled=True, by_set=True), PARAMS, floors=floors)
     assert found.status == "optimal" and all(found.values[name] <= values[name] for name in problem.goals[:1])
 
 
@@ -168,7 +169,7 @@ def test_what_is_implied_makes_no_variables() -> None:
         }
     )
     for limit in (0, 1500):
-        encoding = Encoding(problem, PARAMS.with_(pattern_limit=limit))
+        encoding = Encoding(Prepared(problem, PARAMS.with_(pattern_limit=limit)))
         before = len(encoding.model.proto.variables)
         implied = [constraint for name in problem.goals for constraint in encoding.implied(name, 4)]
         assert len(encoding.model.proto.variables) == before

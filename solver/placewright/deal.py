@@ -53,7 +53,7 @@ def deal(pooled: Encoding, value: Value, goals: Mapping[str, int], params: Solve
     for counts in wanted.values():
         for t, held in counts.items():
             only[pooled.topology.classes[t]].update(held)
-    dealt = Encoding(pooled.problem, params, only=only, base=pooled)
+    dealt = Encoding(pooled.prepared, only=only)
     cells = {(id(area.domains[0]), cell.node_class): cell for area in dealt.areas for cell in area.cells}
     for area in pooled.areas:
         for t, held in wanted[id(area)].items():

@@ -25,6 +25,7 @@ class SolveParams:
         workers: solver threads.
         seed: random seed of the solver.
         log: let the solver write its own log to stderr.
+        least_work: deterministic seconds for asking whether every component can lie on its fewest nodes.
         first_work: deterministic seconds per goal for a first try without presolve.
         probe_work: deterministic seconds for asking whether a goal meets its lower bound.
         probing_work: once such questions took so many of them, the goal is minimised instead.
@@ -48,6 +49,7 @@ class SolveParams:
     workers: int = 2
     seed: int = 0
     log: bool = False
+    least_work: float = 0.03
     first_work: float = 0.06
     probe_work: float = 0.3
     probing_work: float = 0.3

@@ -72,7 +72,7 @@ def plan(
 def _plan_cp_sat(problem: Problem, params: SolveParams, started: float, progress: Any) -> Plan:
     from placewright.decode import decode_counts, place_workers
     from placewright.encode.classes import Topology
-    from placewright.encode.encoding import needed_levels
+    from placewright.encode.prepared import needed_levels
     from placewright.explain import explain, quick_reasons
     from placewright.staged import solve_staged
 

@@ -19,9 +19,11 @@ from typing import Any
 
 from placewright.deal import crowding, deal
 from placewright.encode.classes import NodeClass, Topology
-from placewright.encode.encoding import Encoding, needed_levels, needs_single_domains
+from placewright.encode.encoding import Encoding
 from placewright.encode.patterns import Pattern
+from placewright.encode.prepared import Prepared, needed_levels
 from placewright.job import Job
+from placewright.least_nodes import solve_on_least_nodes
 from placewright.lexicographic import Outcome, Progress, solve
 from placewright.params import SolveParams
 from placewright_models.problem import Problem
@@ -42,17 +44,21 @@ def solve_staged(
     if totals:
         return _try_totals(problem, params, totals)
     started = time.perf_counter()
-    pooled = _pooled(problem, params, topology)
-    if pooled is None:
-        encoding = Encoding(problem, params, topology)
-        return encoding, solve(encoding, params, progress)
+    prepared = Prepared(problem, params, topology)
+    if not _worth_pooling(prepared):
+        settled = solve_on_least_nodes(prepared, params, progress)
+        if settled is not None:
+            return settled
+        encoding = Encoding(prepared)
+        return encoding, solve(encoding, _left(params, started), progress)
+    pooled = Encoding(prepared, pooled=True)
 
     used: dict[NodeClass, set[Pattern]] = defaultdict(set)
     targets: dict[str, int] = {}
     for finer in (False, True):
         if finer and _left(params, started).time_limit < LITTLE * params.time_limit:
             break
-        relaxation = _by_set(pooled, params) if finer else pooled
+        relaxation = _by_set(prepared) if finer else pooled
         if relaxation is None:
             break
         relaxation.objectives[CROWDING] = crowding(relaxation)
@@ -64,7 +70,7 @@ def solve_staged(
             dealt = deal(relaxation, relaxed.value, targets, _left(params, started, share=0.5))
             if dealt is not None:
                 return dealt
-    restricted = Encoding(problem, params, only=used, base=pooled)
+    restricted = Encoding(prepared, only=used)
     first = solve(restricted, _left(params, started, share=0.5), progress, targets=targets)
     logger.info("restricted model: %s, %s of %s", first.status, first.values, targets)
     if first.status == "optimal":
@@ -72,7 +78,7 @@ def solve_staged(
     if first.value is not None and _left(params, started).time_limit < LITTLE * params.time_limit:
         # Building the exact model would take more than what is left.
         return restricted, replace(first, status="feasible")
-    exact = Encoding(problem, params, base=pooled)
+    exact = Encoding(prepared)
     second = solve(exact, _left(params, started), progress)
     if second.status in ("optimal", "infeasible") or first.value is None:
         return exact, second
@@ -97,21 +103,16 @@ def _worse(second: Outcome, first: Outcome, problem: Problem) -> bool:
     return False
 
 
-def _pooled(problem: Problem, params: SolveParams, topology: Topology) -> Encoding | None:
-    """The relaxation, where it is worth having: domains one by one, many of them equal, and many patterns."""
-    job = Job(problem)
-    domains = [domain for domain in topology.domains if domain.known]
+def _worth_pooling(prepared: Prepared) -> bool:
+    """Whether the relaxation is worth having: domains one by one, many of them equal, and many patterns."""
+    params = prepared.params
+    domains = [domain for domain in prepared.topology.domains if domain.known]
     classes = {domain.signature() for domain in domains}
     if len(domains) <= params.one_by_one_domains or 2 * len(classes) > len(domains):
-        return None
-    if not needs_single_domains(job, topology):
-        return None
-    pooled = Encoding(problem, params, topology, pooled=True)
-    found = [pooled.class_patterns(t) for t in range(len(pooled.topology.classes))]
-    if any(patterns is None for patterns in found):
-        return None
-    size = sum(len(found[t] or []) for domain in domains for t in domain.nodes)
-    return pooled if size > params.staged_above else None
+        return False
+    if not prepared.per_domain or any(found is None for found in prepared.patterns):
+        return False
+    return sum(len(prepared.patterns[t] or []) for domain in domains for t in domain.nodes) > params.staged_above
 
 
 def _relax(
@@ -126,10 +127,10 @@ def _relax(
     return solve(pooled, params, floors=floors, after_goal=note)
 
 
-def _by_set(pooled: Encoding, params: SolveParams) -> Encoding | None:
+def _by_set(prepared: Prepared) -> Encoding | None:
     """The stronger relaxation, where it is not too large."""
-    finer = Encoding(pooled.problem, params, pooled=True, by_set=True, base=pooled)
-    return finer if len(finer.model.proto.variables) <= params.by_set_below else None
+    finer = Encoding(prepared, pooled=True, by_set=True)
+    return finer if len(finer.model.proto.variables) <= prepared.params.by_set_below else None
 
 
 def _stronger(known: dict[str, int], found: dict[str, int], problem: Problem) -> dict[str, int]:
@@ -194,9 +195,8 @@ def _try_totals(problem: Problem, params: SolveParams, totals: dict[str, range])
         if outcome.value is not None and (best is None or _key(outcome, problem) < _key(best[1], problem)):
             best = (encoding, outcome)
     if best is None:
-        job = Job(problem)
         none = replace(problem, goals=tuple(name for name in problem.goals if name != "traffic"))
-        encoding = Encoding(none, params, Topology(job, needed_levels(job)))
+        encoding = Encoding(Prepared(none, params))
         return encoding, Outcome("infeasible" if complete else "unknown")
     if not complete:
         best[1].status = "feasible"

@@ -2,18 +2,18 @@
 
 Each is one line of counting, largest places first (knapsack bounds). They are added as constraints, they say where the search
 for a goal starts, and they bound how many places components may share once a goal is held (docs/model.md, section 5). Usage:
-``bounds = Bounds(encoding)`` once the areas are there, ``bounds.add()`` at the end. Modify this file to add a bound.
+``bounds = Bounds(local, topology)``, and ``bounds.add_to(encoding)`` once a model is there. Modify this file to add a bound.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from placewright.encode.areas import Area, EqualDomains
-from placewright.encode.cells import Cell
+from placewright.encode.classes import Domain, NodeClass, Topology
 from placewright.encode.features import Hosts
+from placewright.encode.local import Local
 from placewright.layout.span import maximal_cliques
 
 if TYPE_CHECKING:
@@ -32,40 +32,79 @@ class Together:
     places: Mapping[Level, int]
 
 
+class _Domains(NamedTuple):
+    """Interchangeable domains: how many, one of them, and its nodes by class."""
+
+    number: int
+    one: Domain
+    nodes: Mapping[NodeClass, int]
+
+
 class Bounds:
-    """What counting says of one encoding.
+    """What counting says of one problem.
 
     Attributes:
         alone: per level and component the fewest places that hold it alone; of domains, with segments rounded down.
         together: the same for every maximal set of components that exclude each other.
     """
 
-    def __init__(self, encoding: Encoding) -> None:
-        self.encoding = encoding
-        count = encoding.job.count
+    def __init__(self, local: Local, topology: Topology) -> None:
+        self.job = local.job
+        self._local = local
+        self._classes = topology.classes
+        self._domains = [
+            _Domains(len(domains), domains[0], {self._classes[t]: len(nodes) for t, nodes in domains[0].nodes.items()})
+            for domains in topology.domain_classes()
+        ]
+        count = self.job.count
         self.alone: dict[Level, list[int]] = {"nodes": [0] * count, "domains": [0] * count}
         for c in range(count):
             self._count_alone(c)
+        for follower, leader in local.follows:
+            # It lies on the same nodes.
+            for places in self.alone.values():
+                places[follower] = places[leader]
         self.together = list(self._count_together())
 
+    def _nodes(self) -> Iterator[tuple[NodeClass, int]]:
+        """Node classes on which something may lie, with their numbers of nodes."""
+        for domains in self._domains:
+            for node_class, number in domains.nodes.items():
+                if self._local.usable(node_class):
+                    yield node_class, number * domains.number
+
     def _count_alone(self, c: int) -> None:
-        encoding = self.encoding
-        least = encoding.job.components[c].min_workers or 0
+        least = self.job.components[c].min_workers or 0
         if not least:
             return
-        per_domain: list[tuple[int, int]] = []
-        for area in encoding.areas:
-            for domains, capacity in _capacities(encoding, area, c):
-                per_domain.append((capacity, domains))
-        per_node = [(encoding.local.counts(cell.node_class, c)[-1], cell.size) for cell in _cells_once(encoding)]
+        per_domain = [(self._capacity(domains, c), domains.number) for domains in self._domains]
         # None: there is too little in all, which the model finds itself.
-        self.alone["nodes"][c] = fewest(per_node, least) or 0
+        self.alone["nodes"][c] = fewest(self._per_node(c), least) or 0
         self.alone["domains"][c] = fewest(per_domain, least) or 0
 
+    def _per_node(self, c: int) -> list[tuple[int, int]]:
+        """(most workers of c on a node alone, number of such nodes)."""
+        return [(self._local.counts(node_class, c)[-1], number) for node_class, number in self._nodes()]
+
+    def _capacity(self, domains: _Domains, c: int) -> int:
+        """Most workers of c that one of the domains holds alone."""
+        component = self.job.components[c]
+        total = 0
+        by_size: dict[int, tuple[int, int]] = {}
+        for node_class, number in domains.nodes.items():
+            most = self._local.counts(node_class, c)[-1]
+            if component.segment_size is not None and component.segment_required and most and domains.one.known:
+                before, each = by_size.get(node_class.gpus, (0, most))
+                by_size[node_class.gpus] = (before + number, each)
+            else:
+                total += most * number
+        segment = component.segment_size or 1
+        return total + sum(number // segment * segment * each for number, each in by_size.values())
+
     def _count_together(self) -> Iterator[Together]:
-        encoding, job = self.encoding, self.encoding.job
-        per_node = [(cell.node_class.shape.available, cell.size) for cell in _cells_once(encoding)]
-        per_domain = [(area.domains[0].capacity, len(area.domains)) for area in encoding.areas]
+        job = self.job
+        per_node = [(node_class.shape.available, number) for node_class, number in self._nodes()]
+        per_domain = [(domains.one.capacity, domains.number) for domains in self._domains]
         for clique in maximal_cliques(tuple(range(len(job.items))), job.conflicts):
             if len(clique) > 1:
                 members = tuple(sorted(c for i in clique for c in job.items[i].members))
@@ -73,10 +112,9 @@ class Bounds:
                 places: dict[Level, int] = {"nodes": fewest(per_node, needed) or 0, "domains": fewest(per_domain, needed) or 0}
                 yield Together(members, needed, places)
 
-    def add(self) -> None:
-        """Add every bound to the model."""
-        encoding = self.encoding
-        for c in range(encoding.job.count):
+    def add_to(self, encoding: Encoding) -> None:
+        """Add every bound to a model of the problem."""
+        for c in range(self.job.count):
             if self.alone["nodes"][c] > 1:
                 encoding.add(encoding.total(Hosts((c,))) >= self.alone["nodes"][c])
             if self.alone["domains"][c] > 1:
@@ -86,7 +124,7 @@ class Bounds:
                 encoding.add(encoding.total(Hosts(group.members)) >= group.places["nodes"])
             if group.places["domains"] > 1 and "domain_capacity" in encoding.objectives:
                 # The goal made the Booleans for "hosts anything" already, so this bound costs one constraint.
-                everything = tuple(range(encoding.job.count))
+                everything = tuple(range(self.job.count))
                 encoding.add(sum(area.hosting(everything) for area in encoding.areas) >= group.places["domains"])
                 encoding.add(encoding.objectives["domain_capacity"] >= group.gpus)
 
@@ -115,39 +153,24 @@ class Bounds:
                 most = sum(alone[c] for c in group.members) + spare // cheapest
                 yield group.members, most - group.places[level]
 
+    def fewest_each(self) -> list[int]:
+        """Per component the fewest workers on a node that hosts it, where node_span is at its least; 0 where that says nothing.
+
+        With n nodes for it, the others hold at most what the n - 1 largest hold.
+        """
+        weights, span = self._weights(), self.least_span("nodes") - self._span_alone("nodes")
+        fewest_each: list[int] = []
+        for c, component in enumerate(self.job.components):
+            nodes = self.alone["nodes"][c] + span // weights[c] if weights[c] else 0
+            others = largest(self._per_node(c), nodes - 1)
+            fewest_each.append(max(0, (component.min_workers or 0) - others) if nodes else 0)
+        return fewest_each
+
     def _weights(self) -> list[int]:
-        return [component.span_weight for component in self.encoding.job.components]
+        return [component.span_weight for component in self.job.components]
 
     def _span_alone(self, level: Level) -> int:
         return sum(weight * places for weight, places in zip(self._weights(), self.alone[level], strict=True))
-
-
-def _cells_once(encoding: Encoding) -> Iterator[Cell]:
-    """Cells that stand for all nodes once: of equal domains, those of the largest set of components."""
-    for area in encoding.areas:
-        yield from area.parts[-1].cells if isinstance(area, EqualDomains) else area.cells
-
-
-def _capacities(encoding: Encoding, area: Area, c: int) -> list[tuple[int, int]]:
-    """(number of domains, most workers of c that one of them holds alone)."""
-    component = encoding.job.components[c]
-    domain = area.domains[0]
-    if area.single_nodes:
-        t = next(iter(domain.nodes))
-        return [(len(area.domains), encoding.local.counts(encoding.topology.classes[t], c)[-1])]
-    total = 0
-    by_size: dict[int, tuple[int, int]] = {}
-    for t, nodes in domain.nodes.items():
-        node_class = encoding.topology.classes[t]
-        most = encoding.local.counts(node_class, c)[-1]
-        if component.segment_size is not None and component.segment_required and most:
-            before, each = by_size.get(node_class.gpus, (0, most))
-            by_size[node_class.gpus] = (before + len(nodes), each)
-        else:
-            total += most * len(nodes)
-    segment = component.segment_size or 1
-    total += sum(number // segment * segment * each for number, each in by_size.values())
-    return [(len(area.domains), total)]
 
 
 def fewest(capacities: list[tuple[int, int]], needed: int) -> int | None:
@@ -166,3 +189,17 @@ def fewest(capacities: list[tuple[int, int]], needed: int) -> int | None:
         if needed <= 0:
             return used
     return None
+
+
+def largest(capacities: list[tuple[int, int]], number: int) -> int:
+    """What so many of the largest capacities (capacity, number of such) come to.
+
+    >>> largest([(8, 2), (4, 10)], 3)
+    20
+    """
+    total = 0
+    for capacity, there in sorted(capacities, reverse=True):
+        taken = max(0, min(there, number))
+        total += taken * capacity
+        number -= taken
+    return total

@@ -1,6 +1,6 @@
 """A problem as a CP-SAT model: areas, cells, totals; the frame that rules and goals fill in.
 
-Usage: ``encoding = Encoding(problem, params)``; then ``encoding.objective(name)`` is a goal's expression and
+Usage: ``encoding = Encoding(Prepared(problem, params))``; then ``encoding.objective(name)`` is a goal's expression and
 ``encoding.contents(value)`` reads a solution back. Which encoding each class of nodes and domains gets is decided here:
 equal domains are counted together where no rule or goal needs them one by one; node patterns are counted unless a class
 has too many. Modify this file when that choice changes.
@@ -15,18 +15,15 @@ from typing import Any
 from ortools.sat.python import cp_model
 
 from placewright.encode.areas import Area, EqualDomains, OneDomain, Part, PooledDomains, SingleNodes, sum_known
-from placewright.encode.bounds import Bounds, Level
+from placewright.encode.bounds import Level
 from placewright.encode.cells import Cell, NodeCell, NodeVariables, PatternCell
-from placewright.encode.classes import Domain, NodeClass, Topology
+from placewright.encode.classes import Domain, NodeClass
 from placewright.encode.features import Feature, Workers
-from placewright.encode.local import Local
-from placewright.encode.patterns import Pattern, TooManyPatterns, patterns
-from placewright.goals import GOAL_BY_NAME, Goal
-from placewright.job import Job
-from placewright.params import SolveParams
-from placewright.rules import RULES, Rule
+from placewright.encode.patterns import Pattern
+from placewright.encode.prepared import Prepared
+from placewright.goals import GOAL_BY_NAME
+from placewright.rules import RULES
 from placewright_models.cluster import CLUSTER_LEVEL, DOMAIN_LEVEL, NODE_LEVEL
-from placewright_models.problem import Problem
 
 
 class Encoding:
@@ -39,47 +36,40 @@ class Encoding:
 
     def __init__(
         self,
-        problem: Problem,
-        params: SolveParams | None = None,
-        topology: Topology | None = None,
+        prepared: Prepared,
         *,
         pooled: bool = False,
         by_set: bool = False,
         only: Mapping[NodeClass, Collection[Pattern]] | None = None,
-        base: Encoding | None = None,
     ) -> None:
         """Build the whole model.
 
         Args:
-            topology: classes made before, by the levels of ``needed_levels``.
             pooled: mix the nodes of equal domains freely: a relaxation, whose optima are lower bounds.
             by_set: only those of domains that host the same set of components: a stronger relaxation, with more variables.
             only: the patterns that nodes of a class may have: a restriction, whose solutions are solutions.
-            base: another encoding of the same problem, whose patterns need not be found again.
         """
-        self.params = params or SolveParams()
-        self.problem = problem
+        self.prepared = prepared
+        self.params = prepared.params
+        self.problem = prepared.problem
+        self.job = prepared.job
+        self.local = prepared.local
+        self.topology = prepared.topology
+        self.exact = prepared.exact
+        self.bounds = prepared.bounds
         self.pooled = pooled
         self.by_set = by_set
-        self.only = only
-        self.job: Job = base.job if base else Job(problem)
-        self.local: Local = base.local if base else Local(self.job)
+        self.patterns = prepared.patterns if only is None else _restricted(prepared, only)
         self.model = cp_model.CpModel()
-        goals = [GOAL_BY_NAME[name] for name in problem.goals]
-        self.topology: Topology = base.topology if base else topology or Topology(self.job, needed_levels(self.job))
-        self.exact = frozenset(self.local.exact.union(*(goal.exact(self.job) for goal in goals)))
-        self.per_domain = needs_single_domains(self.job, self.topology)
-        self.measured_even = any(goal.name == "evenness" for goal in goals)
         self.areas: list[Area] = []
         self._pools: dict[int, tuple[Domain, Area, Part]] = {}
         self.cell_workers_needed: set[int] = set()
         self._cell_workers: dict[tuple[int, int], Any] = {}
-        self._patterns: dict[int, list[Pattern] | None] = dict(base._patterns) if base else {}
         self.placed: list[Any] = [self._placed(c) for c in range(self.job.count)]
         self._build()
         for rule in RULES:
             rule.encode(self)
-        self.bounds = Bounds(self)
+        goals = [GOAL_BY_NAME[name] for name in self.problem.goals]
         expressions = {goal.name: goal.expression(self) for goal in sorted(goals, key=lambda goal: goal.built_last)}
         self.objectives = {goal.name: expressions[goal.name] for goal in goals}
         self._finish()
@@ -92,56 +82,11 @@ class Encoding:
         high = component.max_workers if component.max_workers is not None else len(self.problem.cluster.nodes)
         return low if low == high else self.model.new_int_var(low, high, f"{component.name}.workers")
 
-    def class_patterns(self, t: int) -> list[Pattern] | None:
-        """Patterns of node class t; None where its nodes are encoded one by one."""
-        if t not in self._patterns:
-            try:
-                found = patterns(self.local, self.topology.classes[t], self.exact, self.params.pattern_limit)
-                if self.measured_even and any(self._too_high(found, c) for c in self._even_loose()):
-                    raise TooManyPatterns
-                self._patterns[t] = found
-            except TooManyPatterns:
-                self._patterns[t] = None
-        return self._patterns[t]
-
-    def _merge_classes(self) -> None:
-        """Make node classes one where they have the same patterns and look the same to every rule.
-
-        A node without GPU 3 and one without GPU 7 often hold the same mixes of workers; which GPUs those get is the
-        decoder's business. Fewer node classes make fewer domain classes.
-        """
-        seen: dict[object, int] = {}
-        same: dict[int, int] = {}
-        for t, node_class in enumerate(self.topology.classes):
-            found = self.class_patterns(t)
-            if found is not None:
-                look = (node_class.gpus, node_class.shape.available, node_class.unknown, tuple(found))
-                same[t] = seen.setdefault(look, t)
-        self.topology.merge(same)
-
-    def _even_loose(self) -> list[int]:
-        return [c for c, component in enumerate(self.job.components) if component.spread == "even" and c not in self.exact]
-
-    def _too_high(self, found: list[Pattern], c: int) -> bool:
-        """Counts too high for a variable per level, and limited, so that the closed form does not hold either."""
-        top = max((pattern[c] for pattern in found), default=0)
-        return top > self.params.most_levels and any(0 < p[c] < (self.job.components[c].max_workers or 0) for p in found)
-
-    def _usable(self, t: int) -> bool:
-        node_class = self.topology.classes[t]
-        return any(len(self.local.counts(node_class, c)) > 1 for c in range(self.job.count))
-
     def _build(self) -> None:
-        if self.params.merge_classes:
-            self._merge_classes()
-        if self.only is not None:
-            for t, found in self._patterns.items():
-                allowed = self.only.get(self.topology.classes[t], ())
-                self._patterns[t] = None if found is None else [pattern for pattern in found if pattern in allowed]
         groups = self.topology.domain_classes()
         together = self._counted_together(groups)
         for g, domains in enumerate(groups):
-            usable = [t for t in sorted(domains[0].nodes) if self._usable(t)]
+            usable = [t for t in sorted(domains[0].nodes) if self.prepared.usable(t)]
             if not usable:
                 continue
             if not domains[0].known:
@@ -161,7 +106,7 @@ class Encoding:
         area = SingleNodes(domains, name)
         part = Part(len(domains), None)
         area.parts.append(part)
-        found = self.class_patterns(t)
+        found = self.patterns[t]
         node_class = self.topology.classes[t]
         if found is not None:
             cell = PatternCell(self.model, node_class, len(domains), found, self.exact, name)
@@ -179,7 +124,7 @@ class Encoding:
         area.parts.append(part)
         for t in usable:
             nodes = domain.nodes[t]
-            found = self.class_patterns(t)
+            found = self.patterns[t]
             node_class = self.topology.classes[t]
             if found is not None:
                 cell = PatternCell(self.model, node_class, len(nodes), found, self.exact, f"{name}.class{t}")
@@ -202,7 +147,7 @@ class Encoding:
         for t in usable:
             size = len(domains[0].nodes[t]) * len(domains)
             label = f"{name}.class{t}"
-            cell = PatternCell(self.model, self.topology.classes[t], size, self.class_patterns(t) or [], self.exact, label)
+            cell = PatternCell(self.model, self.topology.classes[t], size, self.patterns[t] or [], self.exact, label)
             area.add(part, cell, [domain.nodes[t] for domain in domains])
         for c in range(self.job.count):
             area.link(c)
@@ -219,7 +164,7 @@ class Encoding:
 
         All together is the stronger relaxation, single domains too; it is taken unless it takes many more variables.
         """
-        if self.per_domain or len(self.topology.domains) <= self.params.one_by_one_domains:
+        if self.prepared.per_domain or len(self.topology.domains) <= self.params.one_by_one_domains:
             return set()
         able = {g: sizes for g, domains in enumerate(groups) if domains[0].known and (sizes := self._sizes(domains))}
         smaller = {g for g, (together, one_by_one) in able.items() if together <= one_by_one and len(groups[g]) > 1}
@@ -229,11 +174,11 @@ class Encoding:
 
     def _sizes(self, domains: list[Domain]) -> tuple[int, int] | None:
         """Variables of these equal domains counted together, and one by one; None where they cannot be counted together."""
-        usable = [t for t in sorted(domains[0].nodes) if self._usable(t)]
+        usable = [t for t in sorted(domains[0].nodes) if self.prepared.usable(t)]
         sets = self._sets(usable)
         if not usable or not sets:
             return None
-        found = [pattern for t in usable for pattern in self.class_patterns(t) or []]
+        found = [pattern for t in usable for pattern in self.patterns[t] or []]
         supports = [frozenset(c for c, n in enumerate(pattern) if n) for pattern in found]
         as_one = sum(1 + sum(support <= members for support in supports) for members in sets)
         return as_one, len(domains) * (self.job.count + len(found))
@@ -245,7 +190,7 @@ class Encoding:
         """
         supports: set[frozenset[int]] = set()
         for t in usable:
-            found = self.class_patterns(t)
+            found = self.patterns[t]
             if found is None:
                 return None
             supports.update(frozenset(c for c, n in enumerate(pattern) if n) for pattern in found)
@@ -263,7 +208,7 @@ class Encoding:
             part = Part(self.model.new_int_var(0, len(domains), label), members)
             area.parts.append(part)
             for t in usable:
-                inside = [p for p in self.class_patterns(t) or [] if all(c in members for c, n in enumerate(p) if n)]
+                inside = [p for p in self.patterns[t] or [] if all(c in members for c, n in enumerate(p) if n)]
                 each = len(domains[0].nodes[t])
                 cell = PatternCell(
                     self.model,
@@ -399,7 +344,7 @@ class Encoding:
             else:
                 self.model.add(sum(cell.room(c) for cell in self.cells) >= self.placed[c])
                 self.model.add(sum(cell.least(c) for cell in self.cells) <= self.placed[c])
-        self.bounds.add()
+        self.bounds.add_to(self)
 
     def contents(self, value: Any) -> list[tuple[Area, Part, Cell, list[tuple[Pattern, int]]]]:
         """After solving: per cell the patterns with their numbers of nodes, empty cells left out."""
@@ -413,24 +358,17 @@ class Encoding:
         return found
 
 
+def _restricted(prepared: Prepared, only: Mapping[NodeClass, Collection[Pattern]]) -> list[list[Pattern] | None]:
+    """The patterns of each class that ``only`` allows."""
+    return [
+        None if found is None else [pattern for pattern in found if pattern in only.get(node_class, ())]
+        for node_class, found in zip(prepared.topology.classes, prepared.patterns, strict=True)
+    ]
+
+
 def add_to(model: cp_model.CpModel, constraint: Any) -> None:
     """Add a constraint to a model; one that fell to a plain truth value is kept as such."""
     if constraint is False:
         model.add_bool_or([])
     elif constraint is not True:
         model.add(constraint)
-
-
-def speakers(job: Job) -> list[Rule | Goal]:
-    """Every rule, and the problem's goals."""
-    return [*RULES, *(GOAL_BY_NAME[name] for name in job.problem.goals)]
-
-
-def needed_levels(job: Job) -> list[str]:
-    """Levels above the NVLink domain that some rule or goal of the problem looks at."""
-    return sorted({level for speaker in speakers(job) for level in speaker.levels(job)})
-
-
-def needs_single_domains(job: Job, topology: Topology) -> bool:
-    """Whether some rule or goal of the problem needs domains one by one."""
-    return any(speaker.per_domain(job, topology) for speaker in speakers(job))

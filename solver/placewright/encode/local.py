@@ -41,10 +41,16 @@ class Local:
     def __init__(self, job: Job) -> None:
         self.job = job
         self.fits = Fits(job)
-        self.follows = [pair for rule in RULES for pair in rule.follows(job)]
+        self._leader = dict(pair for rule in RULES for pair in rule.follows(job))
+        # Leaders first: whom a follower follows may itself follow another.
+        self.follows = sorted(self._leader.items(), key=lambda pair: (self.depth(pair[0]), pair))
         self.exact = frozenset(c for rule in RULES for c in rule.exact(job))
         self._counts: dict[tuple[NodeClass, int], Sequence[int]] = {}
         self._apart: dict[bool, list[tuple[int, int]]] = {}
+
+    def depth(self, c: int) -> int:
+        """How many components stand before c in its line of leaders."""
+        return 1 + self.depth(self._leader[c]) if c in self._leader else 0
 
     def counts(self, node_class: NodeClass, c: int) -> Sequence[int]:
         """The numbers of workers of c that may lie on such a node when alone there, ascending, always with 0."""
@@ -53,6 +59,10 @@ class Local:
         if known is None:
             known = self._counts[key] = self._count(node_class, c)
         return known
+
+    def usable(self, node_class: NodeClass) -> bool:
+        """Whether any component may lie on such a node."""
+        return any(len(self.counts(node_class, c)) > 1 for c in range(self.job.count))
 
     def _count(self, node_class: NodeClass, c: int) -> Sequence[int]:
         job = self.job

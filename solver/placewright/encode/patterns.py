@@ -255,25 +255,19 @@ def _choices(local: Local, node_class: NodeClass, exact: frozenset[int]) -> list
             together.update(item.members)
             choices.append(Choice(item.members, _colocated(local, node_class, item.members), False))
     singles = [c for c in range(job.count) if c not in together]
-    leaders = dict(local.follows)
-
-    def depth(c: int) -> int:
-        steps = 0
-        while c in leaders:
-            c, steps = leaders[c], steps + 1
-        return steps
+    followers = {c for c, _ in local.follows}
 
     def order(c: int) -> tuple[int, bool, int, int]:
-        return (depth(c), c not in exact, len(local.counts(node_class, c)), c)
+        return (local.depth(c), c not in exact, len(local.counts(node_class, c)), c)
 
     for c in sorted(singles, key=order):
-        loose = c not in exact and c not in leaders
+        loose = c not in exact and c not in followers
         counts = local.counts(node_class, c)
         if loose and len(counts) > 2 and _takes_nothing(local, node_class, c):
             counts = (0, counts[-1])
         choices.append(Choice((c,), Numbers(counts), loose))
     if any(len(choice.options) > 1 for choice in choices):
-        return sorted(choices, key=lambda choice: max(depth(c) for c in choice.members))
+        return sorted(choices, key=lambda choice: max(local.depth(c) for c in choice.members))
     return None
 
 

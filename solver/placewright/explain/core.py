@@ -33,6 +33,7 @@ class Questions:
         """Whether the problem has a placement; None where time ran out."""
         from placewright.encode.classes import Topology
         from placewright.encode.encoding import Encoding
+        from placewright.encode.prepared import Prepared
         from placewright.explain.quick import impossible
         from placewright.job import Job
         from placewright.lexicographic import solve
@@ -44,7 +45,7 @@ class Questions:
         if left <= 0:
             return None
         params = self.params.with_(time_limit=left)
-        outcome = solve(Encoding(replace(problem, goals=()), params, topology), params)
+        outcome = solve(Encoding(Prepared(replace(problem, goals=()), params, topology)), params)
         if outcome.status == "infeasible":
             return False
         return None if outcome.value is None else True
@@ -56,6 +57,7 @@ class Questions:
     def most_workers(self, problem: Problem, name: str) -> int | None:
         """The most workers of a component that fit into the problem, exact; None where time ran out."""
         from placewright.encode.encoding import Encoding
+        from placewright.encode.prepared import Prepared
         from placewright.lexicographic import solve
 
         components = tuple(
@@ -69,7 +71,7 @@ class Questions:
             return component.max_workers
         relaxed = replace(problem, components=components, goals=("unplaced",))
         params = self.params.with_(time_limit=max(0.5, self.deadline - time.perf_counter()))
-        outcome = solve(Encoding(relaxed, params), params)
+        outcome = solve(Encoding(Prepared(relaxed, params)), params)
         if outcome.status != "optimal" or outcome.value is None:
             return None
         return component.max_workers - outcome.values["unplaced"]

@@ -45,19 +45,11 @@ class Board:
         self.counts: list[Counts] = [empty] * len(self.nodes)
         self.total = [0] * job.count
         self._log: list[tuple[int, Counts]] = []
-        self._leaders = sorted(self.local.follows, key=lambda pair: self._depth(pair[0]))
         self._partners = self._separate_partners()
         self._hosting: dict[int, list[int]] = {}
         self._fits: dict[tuple[int, Counts], bool] = {}
         self._largest: dict[tuple[int, Counts, Piece, int, tuple[int, int]], tuple[int, Counts] | None] = {}
         self._known_options: dict[tuple[int, Piece], Sequence[int]] = {}
-
-    def _depth(self, c: int) -> int:
-        leaders = dict(self.local.follows)
-        steps = 0
-        while c in leaders:
-            c, steps = leaders[c], steps + 1
-        return steps
 
     def _separate_partners(self) -> list[tuple[int, ...]]:
         """For each component those that its domains may not host."""
@@ -147,7 +139,7 @@ class Board:
         before = piece.placed(self.total) if piece.proportional else 0
         for c, number in zip(piece.members, piece.workers(blocks, before), strict=True):
             changed[c] = number
-        for follower, leader in self._leaders:
+        for follower, leader in self.local.follows:
             changed[follower] = min(1, changed[leader])
         key = (t, tuple(changed))
         known = self._fits.get(key)
@@ -201,7 +193,7 @@ class Board:
                 left = list(counts)
                 for c in piece.members:
                     left[c] = 0
-                for follower, leader in self._leaders:
+                for follower, leader in self.local.follows:
                     left[follower] = min(1, left[leader])
                 self.put(position, tuple(left))
 
