@@ -127,5 +127,5 @@ def _bundles(area: Area, value: Value) -> Iterator[tuple[int, list[tuple[int, Pa
                 support = () if part.members else tuple(c for c, n in enumerate(pattern) if n)
                 by_support[support].append((t, pattern, number))
         for support, here in sorted(by_support.items()):
-            hosting = [value(area.hosting((c,))) for c in support] if support else [value(part.number)]
+            hosting = [value(area.hosting((c,))) for c in support] if support else [value(part.number())]
             yield max(1, min(hosting)), here

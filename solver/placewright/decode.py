@@ -6,10 +6,11 @@ Interchangeable nodes and domains are filled in topological order. Nothing is se
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from placewright.encode.areas import Area, EqualDomains, Part
+from placewright.encode.areas import Area, DomainsBySet
 from placewright.encode.cells import Cell, PatternCell
 from placewright.encode.patterns import Pattern
 from placewright.job import Job
@@ -48,8 +49,8 @@ class _Dealer:
     def deal(self) -> Counts:
         equal: dict[int, list[Area]] = {}
         for area in self.encoding.areas:
-            if isinstance(area, EqualDomains):
-                self._equal_domains(area)
+            if isinstance(area, DomainsBySet):
+                self._by_set(area)
             elif area.single_nodes:
                 self._nodes_in_order(area, area.cells)
             else:
@@ -114,22 +115,24 @@ class _Dealer:
                     sums[c] += number
         return [*sums, sorted(patterns, reverse=True)]
 
-    def _equal_domains(self, area: EqualDomains) -> None:
-        """Domains counted together: each choice of components gets its number of domains, first choice first."""
-        chosen: list[tuple[tuple[int, ...], Part, int]] = []
-        for part in area.parts:
-            number = self.value(part.number)
-            if number:
-                members = part.members or frozenset()
-                chosen.append((tuple(int(c in members) for c in range(self.job.count)), part, number))
-        chosen.sort(key=lambda entry: entry[0], reverse=True)
-        position = 0
+    def _by_set(self, area: DomainsBySet) -> None:
+        """Of each class of equal domains, each choice of components gets its number of domains, first choice first."""
+        chosen = sorted(
+            ((tuple(int(c in (part.members or ())) for c in range(self.job.count)), part) for part in area.parts),
+            key=lambda entry: entry[0],
+            reverse=True,
+        )
         nodes_of = {id(cell): nodes for cell, nodes in zip(area.cells, area.nodes, strict=True)}
-        for _, part, number in chosen:
+        place = {id(domain): position for position, domain in enumerate(area.domains)}
+        given: dict[int, int] = defaultdict(int)
+        for _, part in chosen:
+            taken: list[int] = []
+            for number, domains in part.choices:
+                first = given[id(domains)]
+                given[id(domains)] += self.value(number)
+                taken.extend(place[id(domain)] for domain in domains[first : given[id(domains)]])
             for cell in part.cells:
-                spots = nodes_of[id(cell)][position : position + number]
-                self._deal_to_domains(cell, spots)
-            position += number
+                self._deal_to_domains(cell, [nodes_of[id(cell)][position] for position in sorted(taken)])
 
     def _deal_to_domains(self, cell: Cell, domains: list[list[Node]]) -> None:
         """Segments first, whole ones per domain; everything else fills what is left."""
@@ -153,7 +156,7 @@ class _Dealer:
             del queue[:take]
             left[d] -= take
         if queue:
-            raise RuntimeError("segments do not fit the equal domains they were counted for, please report it")
+            raise RuntimeError("segments do not fit the domains they were counted for, please report it")
         for d in left:
             filled[d].extend(rest[: left[d]])
             del rest[: left[d]]

@@ -1,13 +1,13 @@
-"""Areas: one NVLink domain, several equal ones together, or equal nodes without a domain.
+"""Areas: one NVLink domain, many together by the set of components that they host, or equal nodes without a domain.
 
-Counting several equal domains together loses nothing for the rules and goals that allow it (``Rule.per_domain``); the
-proof is in ``docs/model.md``. An area knows its cells and how many of its domains host a component. Modify this file when
-domains get another encoding.
+Counting domains together loses nothing for the rules and goals that allow it (``Rule.per_domain``); the proof is in
+``docs/model.md``. An area knows its cells and how many of its domains host a component. Modify this file when domains get
+another encoding.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -30,16 +30,27 @@ def sum_known(expressions: Iterable[Any | None]) -> Any | None:
     return total
 
 
+def one(domain: Domain) -> int:
+    """Counts domains."""
+    return 1
+
+
 @dataclass(slots=True)
 class Part:
     """Cells of an area under one choice of components that may lie there.
 
-    ``number``: how many domains made this choice (an expression); ``members``: those components, None for all.
+    ``choices``: of each class of equal domains, how many made this choice (an expression), and all domains of the class;
+    ``members``: those components, None for all.
     """
 
-    number: Any
-    members: frozenset[int] | None
+    choices: list[tuple[Any, list[Domain]]]
+    members: frozenset[int] | None = None
     cells: list[Cell] = field(default_factory=list)
+
+    def number(self, weight: Callable[[Domain], int] = one) -> Any:
+        """How many domains made this choice, or what they weigh (equal domains weigh the same)."""
+        # A new sum each time: sums of OR-Tools change in place when something is added to them.
+        return sum(weight(domains[0]) * number for number, domains in self.choices)
 
 
 class Area:
@@ -69,30 +80,34 @@ class Area:
         self.cells.append(cell)
         self.nodes.append(nodes)
 
-    def hosting(self, components: tuple[int, ...]) -> Any:
-        """How many domains of the area host any of the components (at least; minimise or bound it from above)."""
+    def hosting(self, components: tuple[int, ...], weight: Callable[[Domain], int] = one) -> Any:
+        """How many domains of the area host any of the components (at least; minimise or bound it from above).
+
+        Args:
+            weight: what a domain counts; the same for equal domains.
+        """
         raise NotImplementedError
 
     def shared(self, components: tuple[int, ...]) -> Any | None:
         """Hosted components beyond the first, summed over the domains; None where that would need more variables."""
         return None
 
-    def may_host(self, part: Part, c: int) -> Any:
-        """How many domains of the part may host the component, as an expression."""
+    def may_host(self, part: Part, c: int, weight: Callable[[Domain], int] = one) -> Any:
+        """How many domains of the part may host the component, or what they weigh, as an expression."""
         raise NotImplementedError
 
 
 class SingleNodes(Area):
     """Equal nodes without a known domain: each is a domain, so domains are counted as nodes."""
 
-    def hosting(self, components: tuple[int, ...]) -> Any:
-        return sum(cell.total(Hosts(components)) for cell in self.cells)
+    def hosting(self, components: tuple[int, ...], weight: Callable[[Domain], int] = one) -> Any:
+        return weight(self.domains[0]) * sum(cell.total(Hosts(components)) for cell in self.cells)
 
     def shared(self, components: tuple[int, ...]) -> Any | None:
         return sum_known(cell.shared(components) for cell in self.cells)
 
-    def may_host(self, part: Part, c: int) -> Any:
-        return self.hosting((c,))
+    def may_host(self, part: Part, c: int, weight: Callable[[Domain], int] = one) -> Any:
+        return self.hosting((c,), weight)
 
 
 class OneDomain(Area):
@@ -111,32 +126,40 @@ class OneDomain(Area):
             if not isinstance(hosting, int):
                 self.model.add(hosting <= cell.size * self.hosts[c])
 
-    def hosting(self, components: tuple[int, ...]) -> Any:
+    def hosting(self, components: tuple[int, ...], weight: Callable[[Domain], int] = one) -> Any:
         if len(components) == 1:
-            return self.hosts[components[0]]
+            return weight(self.domains[0]) * self.hosts[components[0]]
         known = self._any.get(components)
         if known is None:
             known = self._any[components] = self.model.new_bool_var(f"{self.name}.hosts{components}")
             for c in components:
                 self.model.add(known >= self.hosts[c])
-        return known
+        return weight(self.domains[0]) * known
 
-    def may_host(self, part: Part, c: int) -> Any:
-        return self.hosts[c]
+    def may_host(self, part: Part, c: int, weight: Callable[[Domain], int] = one) -> Any:
+        return weight(self.domains[0]) * self.hosts[c]
 
 
-class EqualDomains(Area):
-    """Several equal domains: how many of them may host each set of components."""
+class DomainsBySet(Area):
+    """Domains, equal or not, by the set of components that they may host.
 
-    def hosting(self, components: tuple[int, ...]) -> Any:
-        return sum(part.number for part in self.parts if part.members is not None and part.members & set(components))
+    How many domains of each class chose each set is a variable; nodes of equal domains and unequal ones are counted together
+    where the set is the same.
+    """
+
+    def _sharing(self, components: tuple[int, ...]) -> list[tuple[Part, int]]:
+        """Parts that may host any of the components, and how many of them."""
+        wanted = frozenset(components)
+        return [(part, hosted) for part in self.parts if (hosted := len(wanted & (part.members or frozenset())))]
+
+    def hosting(self, components: tuple[int, ...], weight: Callable[[Domain], int] = one) -> Any:
+        return sum(part.number(weight) for part, _ in self._sharing(components))
 
     def shared(self, components: tuple[int, ...]) -> Any | None:
-        here = [(part.number, len(part.members.intersection(components))) for part in self.parts if part.members]
-        return sum((hosted - 1) * number for number, hosted in here if hosted > 1)
+        return sum((hosted - 1) * part.number() for part, hosted in self._sharing(components) if hosted > 1)
 
-    def may_host(self, part: Part, c: int) -> Any:
-        return part.number if part.members is not None and c in part.members else 0
+    def may_host(self, part: Part, c: int, weight: Callable[[Domain], int] = one) -> Any:
+        return part.number(weight) if part.members is not None and c in part.members else 0
 
 
 class PooledDomains(Area):
@@ -155,15 +178,15 @@ class PooledDomains(Area):
             if not isinstance(hosting, int):
                 self.model.add(hosting <= cell.size // len(self.domains) * self.hosts[c])
 
-    def hosting(self, components: tuple[int, ...]) -> Any:
+    def hosting(self, components: tuple[int, ...], weight: Callable[[Domain], int] = one) -> Any:
         if len(components) == 1:
-            return self.hosts[components[0]]
+            return weight(self.domains[0]) * self.hosts[components[0]]
         known = self._any.get(components)
         if known is None:
             known = self._any[components] = self.model.new_int_var(0, len(self.domains), f"{self.name}.hosts{components}")
             for c in components:
                 self.model.add(known >= self.hosts[c])
-        return known
+        return weight(self.domains[0]) * known
 
-    def may_host(self, part: Part, c: int) -> Any:
-        return self.hosts[c]
+    def may_host(self, part: Part, c: int, weight: Callable[[Domain], int] = one) -> Any:
+        return weight(self.domains[0]) * self.hosts[c]

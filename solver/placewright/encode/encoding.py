@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from ortools.sat.python import cp_model
 
-from placewright.encode.areas import Area, EqualDomains, OneDomain, Part, PooledDomains, SingleNodes, sum_known
+from placewright.encode.areas import Area, DomainsBySet, OneDomain, Part, PooledDomains, SingleNodes, sum_known
 from placewright.encode.bounds import Level
 from placewright.encode.cells import Cell, NodeCell, NodeVariables, PatternCell
 from placewright.encode.classes import Domain, NodeClass
@@ -24,6 +24,13 @@ from placewright.encode.prepared import Prepared
 from placewright.goals import GOAL_BY_NAME
 from placewright.rules import RULES
 from placewright_models.cluster import CLUSTER_LEVEL, DOMAIN_LEVEL, NODE_LEVEL
+
+
+class _Class(NamedTuple):
+    """Equal domains, and the node classes in them on which something may lie."""
+
+    domains: list[Domain]
+    usable: list[int]
 
 
 class Encoding:
@@ -83,9 +90,9 @@ class Encoding:
         return low if low == high else self.model.new_int_var(low, high, f"{component.name}.workers")
 
     def _build(self) -> None:
-        groups = self.topology.domain_classes()
-        together = self._counted_together(groups)
-        for g, domains in enumerate(groups):
+        together: list[_Class] = []
+        chosen = self._by_set()
+        for g, domains in enumerate(self.topology.domain_classes()):
             usable = [t for t in sorted(domains[0].nodes) if self.prepared.usable(t)]
             if not usable:
                 continue
@@ -93,18 +100,20 @@ class Encoding:
                 self._add_single_nodes(domains, usable[0], f"nodes{g}")
             elif self.pooled and len(domains) > 1:
                 if self.by_set and self._sets(usable):
-                    self._add_equal(domains, usable, f"pool{g}")
+                    self._add_by_set([_Class(domains, usable)], f"pool{g}")
                 else:
                     self._add_pooled(domains, usable, f"pool{g}")
-            elif g in together:
-                self._add_equal(domains, usable, f"domains{g}")
+            elif g in chosen:
+                together.append(_Class(domains, usable))
             else:
                 for d, domain in enumerate(domains):
                     self._add_domain(domain, usable, f"domain{g}.{d}")
+        if together:
+            self._add_by_set(together, "domains")
 
     def _add_single_nodes(self, domains: list[Domain], t: int, name: str) -> None:
         area = SingleNodes(domains, name)
-        part = Part(len(domains), None)
+        part = Part([(len(domains), domains)])
         area.parts.append(part)
         found = self.patterns[t]
         node_class = self.topology.classes[t]
@@ -120,7 +129,7 @@ class Encoding:
 
     def _add_domain(self, domain: Domain, usable: list[int], name: str) -> None:
         area = OneDomain(self.model, domain, name, self.job.count)
-        part = Part(1, None)
+        part = Part([(1, [domain])])
         area.parts.append(part)
         for t in usable:
             nodes = domain.nodes[t]
@@ -142,7 +151,7 @@ class Encoding:
 
     def _add_pooled(self, domains: list[Domain], usable: list[int], name: str) -> None:
         area = PooledDomains(self.model, domains, name, self.job.count)
-        part = Part(len(domains), None)
+        part = Part([(len(domains), domains)])
         area.parts.append(part)
         for t in usable:
             size = len(domains[0].nodes[t]) * len(domains)
@@ -159,29 +168,29 @@ class Encoding:
             if self.pooled and part.cells:
                 self._pools[id(part.cells[0])] = (area.domains[0], area, part)
 
-    def _counted_together(self, groups: list[list[Domain]]) -> set[int]:
-        """Which groups of equal domains are counted together: all, or those where that takes fewer variables.
+    def _by_set(self) -> set[int]:
+        """Which classes of equal domains are counted by set: all that can be, unless that takes many more variables.
 
-        All together is the stronger relaxation, single domains too; it is taken unless it takes many more variables.
+        It is the stronger relaxation, of single domains too.
         """
         if self.prepared.per_domain or len(self.topology.domains) <= self.params.one_by_one_domains:
             return set()
-        able = {g: sizes for g, domains in enumerate(groups) if domains[0].known and (sizes := self._sizes(domains))}
-        smaller = {g for g, (together, one_by_one) in able.items() if together <= one_by_one and len(groups[g]) > 1}
-        everything = sum(together for together, _ in able.values())
-        mixed = sum(one if g in smaller else other for g, (one, other) in able.items())
-        return set(able) if everything <= self.params.together_ratio * mixed else smaller
-
-    def _sizes(self, domains: list[Domain]) -> tuple[int, int] | None:
-        """Variables of these equal domains counted together, and one by one; None where they cannot be counted together."""
-        usable = [t for t in sorted(domains[0].nodes) if self.prepared.usable(t)]
-        sets = self._sets(usable)
-        if not usable or not sets:
-            return None
-        found = [pattern for t in usable for pattern in self.patterns[t] or []]
-        supports = [frozenset(c for c, n in enumerate(pattern) if n) for pattern in found]
-        as_one = sum(1 + sum(support <= members for support in supports) for members in sets)
-        return as_one, len(domains) * (self.job.count + len(found))
+        chosen: set[int] = set()
+        every_set: set[frozenset[int]] = set()
+        every_class: set[int] = set()
+        by_set = one_by_one = 0
+        for g, domains in enumerate(self.topology.domain_classes()):
+            usable = [t for t in sorted(domains[0].nodes) if self.prepared.usable(t)]
+            sets = self._sets(usable) if domains[0].known and usable else None
+            if sets:
+                chosen.add(g)
+                every_set.update(sets)
+                every_class.update(usable)
+                by_set += len(sets)
+                one_by_one += len(domains) * (self.job.count + sum(len(self.patterns[t] or []) for t in usable))
+        supports = [_support(pattern) for t in every_class for pattern in self.patterns[t] or []]
+        by_set += sum(support <= members for support in supports for members in every_set)
+        return chosen if by_set <= self.params.together_ratio * one_by_one else set()
 
     def _sets(self, usable: list[int]) -> list[frozenset[int]] | None:
         """Every set of components that a domain of these classes may host; None where there are too many to count.
@@ -193,7 +202,7 @@ class Encoding:
             found = self.patterns[t]
             if found is None:
                 return None
-            supports.update(frozenset(c for c, n in enumerate(pattern) if n) for pattern in found)
+            supports.update(map(_support, found))
         sets: set[frozenset[int]] = set()
         for support in supports:
             sets |= {support, *(support | other for other in sets)}
@@ -201,28 +210,39 @@ class Encoding:
                 return None
         return sorted(sets, key=lambda members: (len(members), sorted(members)))
 
-    def _add_equal(self, domains: list[Domain], usable: list[int], name: str) -> None:
-        area = EqualDomains(domains, name)
-        for members in self._sets(usable) or []:
-            label = f"{name}.set{'_'.join(map(str, sorted(members)))}"
-            part = Part(self.model.new_int_var(0, len(domains), label), members)
+    def _add_by_set(self, classes: list[_Class], name: str) -> None:
+        area = DomainsBySet([domain for kind in classes for domain in kind.domains], name)
+        choices: dict[frozenset[int], list[tuple[Any, list[Domain]]]] = {}
+        for g, kind in enumerate(classes):
+            numbers = []
+            for members in self._sets(kind.usable) or []:
+                label = f"{name}.{g}.set{'_'.join(map(str, sorted(members)))}"
+                numbers.append(self.model.new_int_var(0, len(kind.domains), label))
+                choices.setdefault(members, []).append((numbers[-1], kind.domains))
+            self.model.add(sum(numbers) <= len(kind.domains))
+        every = sorted({t for kind in classes for t in kind.usable})
+        for members in sorted(choices, key=lambda members: (len(members), sorted(members))):
+            part = Part(choices[members], members)
             area.parts.append(part)
-            for t in usable:
-                inside = [p for p in self.patterns[t] or [] if all(c in members for c, n in enumerate(p) if n)]
-                each = len(domains[0].nodes[t])
-                cell = PatternCell(
-                    self.model,
-                    self.topology.classes[t],
-                    each * len(domains),
-                    inside,
-                    self.exact,
-                    f"{label}.class{t}",
-                    bound=each * part.number,
-                )
-                area.add(part, cell, [domain.nodes[t] for domain in domains])
-        self.model.add(sum(part.number for part in area.parts) <= len(domains))
+            for t in every:
+                self._add_cell(area, part, t, f"{name}.set{'_'.join(map(str, sorted(members)))}.class{t}")
         self.areas.append(area)
         self._note_pool(area)
+
+    def _add_cell(self, area: Area, part: Part, t: int, name: str) -> None:
+        """The nodes of class t in domains that chose the part's set."""
+        members = part.members or frozenset()
+        inside = [pattern for pattern in self.patterns[t] or [] if _support(pattern) <= members]
+
+        def each(domain: Domain) -> int:
+            return len(domain.nodes.get(t, ()))
+
+        size = sum(each(domains[0]) * len(domains) for _, domains in part.choices)
+        if size and inside:
+            cell = PatternCell(
+                self.model, self.topology.classes[t], size, inside, self.exact, name, bound=part.number(each)
+            )
+            area.add(part, cell, [domain.nodes.get(t, []) for domain in area.domains])
 
     # Symmetry: only between provably equal nodes, and switchable, so that tests can solve without. Ordering equal
     # domains was tried and lost (docs/model.md): the solver finds that symmetry itself.
@@ -364,6 +384,11 @@ def _restricted(prepared: Prepared, only: Mapping[NodeClass, Collection[Pattern]
         None if found is None else [pattern for pattern in found if pattern in only.get(node_class, ())]
         for node_class, found in zip(prepared.topology.classes, prepared.patterns, strict=True)
     ]
+
+
+def _support(pattern: Pattern) -> frozenset[int]:
+    """The components of which a pattern holds any."""
+    return frozenset(c for c, n in enumerate(pattern) if n)
 
 
 def add_to(model: cp_model.CpModel, constraint: Any) -> None:

@@ -33,4 +33,4 @@ class DomainCapacity(Goal):
     def expression(self, encoding: Encoding) -> Any:
         """Available GPUs of each domain that hosts anything."""
         everything = tuple(range(encoding.job.count))
-        return sum(area.domains[0].capacity * area.hosting(everything) for area in encoding.areas)
+        return sum(area.hosting(everything, lambda domain: domain.capacity) for area in encoding.areas)

@@ -6,7 +6,7 @@ Ranks need not be adjacent. ``preferred`` softens only "of one domain". Modify t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from placewright.encode.features import Hosts
 from placewright.facts import Facts
@@ -15,8 +15,9 @@ from placewright_models.cluster import DOMAIN_LEVEL
 from placewright_models.workload import Component
 
 if TYPE_CHECKING:
+    from placewright.encode.areas import Area, Part
     from placewright.encode.cells import Cell
-    from placewright.encode.classes import NodeClass, Topology
+    from placewright.encode.classes import Domain, NodeClass, Topology
     from placewright.encode.encoding import Encoding
     from placewright.job import Job
 
@@ -75,25 +76,28 @@ class Segments(Rule):
                     encoding.add(sum(cell.total(Hosts((c,))) for cell in cells) == component.segment_size * segments)
                 continue
             for area in encoding.areas:
-                if area.single_nodes:
-                    continue
-                for part in area.parts:
-                    for size, cells in by_size(part.cells).items():
-                        self._count(encoding, c, size, cells, area.may_host(part, c), len(area.domains))
+                if not area.single_nodes:
+                    for part in area.parts:
+                        for size, cells in by_size(part.cells).items():
+                            self._count(encoding, c, size, cells, area, part)
 
-    def _count(
-        self, encoding: Encoding, c: int, size: int, cells: Sequence[Cell], hosting: Any, domains: int
-    ) -> None:
+    def _count(self, encoding: Encoding, c: int, size: int, cells: Sequence[Cell], area: Area, part: Part) -> None:
         component = encoding.job.components[c]
         segment = component.segment_size or 1
         able = [cell for cell in cells if len(encoding.local.counts(cell.node_class, c)) > 1]
-        each = sum(cell.size for cell in able) // domains // segment
         hosts = sum(cell.total(Hosts((c,))) for cell in able)
         if isinstance(hosts, int):
             return
-        segments = encoding.number(f"{component.name}.segments.{size}", each * domains)
+        classes = {cell.node_class for cell in able}
+
+        def room(domain: Domain) -> int:
+            """Segments that the domain's nodes of this size come to."""
+            nodes = sum(len(nodes) for t, nodes in domain.nodes.items() if encoding.topology.classes[t] in classes)
+            return nodes // segment
+
+        segments = encoding.number(f"{component.name}.segments.{size}", sum(room(domain) for domain in area.domains))
         encoding.add(hosts == segment * segments)
-        encoding.add(segments <= each * hosting)
+        encoding.add(segments <= area.may_host(part, c, room))
 
 
 def _nodes(facts: Facts, component: Component) -> Iterator[str]:

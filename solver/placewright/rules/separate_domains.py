@@ -46,4 +46,4 @@ class SeparateDomains(Rule):
                     if not area.single_nodes:
                         for part in area.parts:
                             both = area.may_host(part, a) + area.may_host(part, b)
-                            encoding.add(both <= part.number)
+                            encoding.add(both <= part.number())
