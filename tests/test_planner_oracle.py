@@ -67,7 +67,7 @@ def test_every_encoding_is_really_used(monkeypatch: pytest.MonkeyPatch) -> None:
     made: Counter[str] = Counter()
     for kind in (
         areas.OneDomain,
-        areas.EqualDomains,
+        areas.DomainsBySet,
         areas.PooledDomains,
         areas.SingleNodes,
         cells.PatternCell,
@@ -84,7 +84,7 @@ def test_every_encoding_is_really_used(monkeypatch: pytest.MonkeyPatch) -> None:
         problem = load_problem(equal_file(Random(seed)))
         for params in ENCODINGS.values():
             planned(problem, params)
-    assert set(made) == {"OneDomain", "EqualDomains", "PooledDomains", "SingleNodes", "PatternCell", "NodeCell"}
+    assert set(made) == {"OneDomain", "DomainsBySet", "PooledDomains", "SingleNodes", "PatternCell", "NodeCell"}
 
 
 def test_the_generators_reach_every_rule_and_goal() -> None:

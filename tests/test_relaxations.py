@@ -63,7 +63,7 @@ def test_dealt_counts_are_plans_with_the_relaxed_values() -> None:
     for seed in range(80):
         problem = load_problem(equal_file(Random(seed)))
         pooled = Encoding(Prepared(problem, PARAMS), pooled=True)
-        if not pooled.per_domain:
+        if not pooled.prepared.per_domain:
             continue
         pooled.objectives[staged.CROWDING] = crowding(pooled)
         relaxed = solve(pooled, PARAMS)
@@ -113,7 +113,7 @@ def test_neighbourhoods_improve_and_repeat() -> None:
     problem = load_problem(uneven())
     ends: list[tuple[int, int]] = []
     for _ in range(2):
-        encoding = Encoding(Prepared(problem, PARAMS))
+        encoding = Encoding(Prepared(problem, PARAMS.with_(together_ratio=0.0)))
         assert neighbourhood.is_uneven(encoding)
         search = Search(encoding, SolveParams(workers=1, neighbourhood_work=0.3), None)
         search.settle()
