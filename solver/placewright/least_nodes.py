@@ -45,7 +45,7 @@ def solve_on_least_nodes(
         return None
     logger.info("every component fits on its fewest nodes")
     search.hint()
-    return encoding, solve(encoding, params.with_(time_limit=max(0.1, search.time_left)), progress)
+    return encoding, solve(encoding, params.with_(time_limit=max(0.01, search.time_left)), progress)
 
 
 def _full_patterns(prepared: Prepared) -> dict[NodeClass, list[Pattern]] | None:

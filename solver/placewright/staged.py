@@ -89,7 +89,7 @@ def solve_staged(
 
 
 def _left(params: SolveParams, started: float, share: float = 1.0) -> SolveParams:
-    left = max(0.1, params.time_limit - (time.perf_counter() - started))
+    left = max(0.01, params.time_limit - (time.perf_counter() - started))
     return params.with_(time_limit=left * share)
 
 
