@@ -22,14 +22,14 @@ from placewright_models.problem import Problem
 
 ENCODINGS: dict[str, SolveParams] = {
     "default": SolveParams(workers=1),
-    "equal domains together": SolveParams(workers=1, one_by_one_domains=0),
+    "domains by set": SolveParams(workers=1, one_by_one_domains=0, together_ratio=100.0, least_work=1e-9),
     "node by node": SolveParams(workers=1, pattern_limit=0),
     "no symmetry breaking": SolveParams(workers=1, break_symmetry=False),
     "classes apart and closed evenness": SolveParams(workers=1, merge_classes=False, most_levels=0),
     "bounds from a relaxation": SolveParams(workers=1, staged_above=0, one_by_one_domains=0),
     # So little work for the first try that each goal is asked to meet its lower bound.
-    "bound first": SolveParams(workers=1, first_work=1e-9, one_by_one_domains=0, together_ratio=100.0),
-    "bound first, domains one by one": SolveParams(workers=1, first_work=1e-9),
+    "bound first": SolveParams(workers=1, first_work=1e-9, one_by_one_domains=0, together_ratio=100.0, least_work=1e-9),
+    "bound first, domains one by one": SolveParams(workers=1, first_work=1e-9, least_work=1e-9),
 }
 """Every way in which the encoder can be made to state the same problem."""
 

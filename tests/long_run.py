@@ -24,7 +24,7 @@ from typing import Any
 sys.path.append(str(Path(__file__).parent))
 
 from differential import ENCODINGS, Answer, difference, expected, refusable, spoken_of
-from middle import equal_file, middle_file
+from middle import equal_file, middle_file, uneven_file
 from oracle import plain_model
 from oracle.tiny import random_file
 
@@ -34,8 +34,8 @@ from placewright_models.problem import Problem
 
 EVERY_MIDDLE = 2000
 """One problem in so many is of middle size."""
-EVERY_EQUAL = 80
-"""One problem in so many has several equal domains."""
+EVERY_DOMAINS = 40
+"""One problem in so many has several equal domains, or several of which hardly two are alike."""
 MIDDLE_SECONDS = 10.0
 
 
@@ -119,8 +119,9 @@ def _table(title: str, unit: str, counts: Counter[str]) -> list[str]:
 def one(seed: int, log: Log) -> None:
     """Draw the problem of this number, ask both sides, count."""
     rng = Random(seed)
-    if seed % EVERY_EQUAL == EVERY_EQUAL - 1:
-        problem = load_problem((middle_file if seed % EVERY_MIDDLE == EVERY_MIDDLE - 1 else equal_file)(rng))
+    if seed % EVERY_DOMAINS == EVERY_DOMAINS - 1:
+        file = uneven_file if seed % (2 * EVERY_DOMAINS) < EVERY_DOMAINS else equal_file
+        problem = load_problem((middle_file if seed % EVERY_MIDDLE == EVERY_MIDDLE - 1 else file)(rng))
         try:
             plain = plain_model.solve(problem, time_limit=MIDDLE_SECONDS)
         except plain_model.Undecided:

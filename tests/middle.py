@@ -115,3 +115,37 @@ def equal_file(rng: Random) -> dict[str, Any]:
         found["traffic"] = [{"between": names[:2]}]
     found["goals"] = rng.sample(GOALS, rng.randint(2, len(GOALS)))
     return found
+
+
+def uneven_file(rng: Random) -> dict[str, Any]:
+    """Racks of which hardly two are alike: what counting unequal domains by the set that they host is made for."""
+    nodes: list[dict[str, Any]] = []
+    sizes = rng.choice([[4], [4, 2], [4, 3, 2], [2, 1]])
+    for rack in range(rng.randint(3, 5)):
+        for _ in range(rng.randint(1, 3)):
+            nodes.append({"id": f"n{len(nodes)}", "gpus": rng.choice(sizes), "nvlink_domain": f"rack{rack}"})
+    for node in nodes:
+        if node["gpus"] > 1 and rng.random() < 0.1:
+            node["unavailable_gpus"] = [0]
+    if rng.random() < 0.3:
+        nodes.append({"id": "alone", "gpus": sizes[0]})
+    gpus = sum(node["gpus"] for node in nodes)
+    components: dict[str, Any] = {}
+    for name in rng.sample(["train", "rollout", "reward", "env"], rng.randint(2, 4)):
+        width = rng.choice([1, 1, 2, sizes[0]])
+        workers = max(1, int(gpus * rng.uniform(0.1, 0.5)) // width)
+        components[name] = {"workers": workers, "gpus": width, "span_weight": rng.choice([0, 1, 1, 2])}
+    names = list(components)
+    if rng.random() < 0.5:
+        # One segmented component on nodes of one size is what counting together allows.
+        segment = rng.randint(1, 2)
+        workers = segment * rng.randint(1, 3)
+        components[names[0]] = {"workers": workers, "gpus": sizes[0], "segment_size": segment, "span_weight": 1}
+    found: dict[str, Any] = {"cluster": {"nodes": nodes}, "components": components, "rules": {}}
+    if rng.random() < 0.3:
+        found["rules"][rng.choice(["separate_nodes", "separate_domains", "same_domain", "share_gpus"])] = [names[:2]]
+    if rng.random() < 0.2:
+        components["buffer"] = {"workers": "auto", "per_node_of": names[0], "span_weight": 1}
+    goals = [goal for goal in GOALS if goal != "traffic"]
+    found["goals"] = rng.choice([["domain_span", "node_span", "nodes_used"], goals, rng.sample(goals, 4)])
+    return found

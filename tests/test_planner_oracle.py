@@ -14,7 +14,7 @@ from differential import ENCODINGS, Answer, difference, expected, planned, refus
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from long_run import Log, draw, one
-from middle import equal_file, middle_file
+from middle import equal_file, middle_file, uneven_file
 from oracle import plain_model
 from oracle.tiny import random_file
 from strategies import problems
@@ -58,6 +58,13 @@ def test_middle_sizes(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(15))
 def test_equal_domains(seed: int) -> None:
     problem = load_problem(equal_file(Random(seed)))
+    plain = plain_model.solve(problem)
+    assert difference(problem, Answer(plain.status, plain.goals)) == ""
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_uneven_domains(seed: int) -> None:
+    problem = load_problem(uneven_file(Random(seed)))
     plain = plain_model.solve(problem)
     assert difference(problem, Answer(plain.status, plain.goals)) == ""
 
