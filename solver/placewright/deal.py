@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
-from placewright.encode.areas import Area, Part, PooledDomains
+from placewright.encode.areas import Area, DomainsBySet, Part, PooledDomains
+from placewright.encode.classes import Domain
 from placewright.encode.encoding import Encoding
 from placewright.encode.patterns import Pattern
 from placewright.layout.span import maximal_cliques
@@ -48,23 +49,21 @@ def deal(pooled: Encoding, value: Value, goals: Mapping[str, int], params: Solve
         value: reads the pooled solution.
         goals: goal -> value, each a proven lower bound.
     """
-    wanted = {id(area): _counts(area, value) for area in pooled.areas}
+    wanted = [share for area in pooled.areas for share in _shares(area, value)]
     only: dict[Any, set[Pattern]] = defaultdict(set)
-    for counts in wanted.values():
-        for t, held in counts.items():
+    for share in wanted:
+        for t, held in share.counts.items():
             only[pooled.topology.classes[t]].update(held)
     dealt = Encoding(pooled.prepared, only=only)
     cells = {(id(area.domains[0]), cell.node_class): cell for area in dealt.areas for cell in area.cells}
-    for area in pooled.areas:
-        for t, held in wanted[id(area)].items():
-            node_class = pooled.topology.classes[t]
-            here = [cells[id(domain), node_class] for domain in area.domains if (id(domain), node_class) in cells]
-            for pattern in only[node_class]:
+    for share in wanted:
+        for t in sorted({t for domain in share.domains for t in domain.nodes}):
+            node_class, held = pooled.topology.classes[t], share.counts.get(t, {})
+            here = [cells[id(domain), node_class] for domain in share.domains if (id(domain), node_class) in cells]
+            for pattern in only[node_class] if here else ():
                 counters = [cell.count[cell.patterns.index(pattern)] for cell in here]  # type: ignore[attr-defined]
                 dealt.add(sum(counters) == held.get(pattern, 0))
-        if area.single_nodes:
-            continue
-        for domain, counts in zip(area.domains, _spread(area, wanted[id(area)], value), strict=True):
+        for domain, counts in zip(share.domains, _spread(share), strict=True):
             for t, held in counts.items():
                 cell = cells[id(domain), pooled.topology.classes[t]]
                 for pattern, counter in zip(cell.patterns, cell.count, strict=True):  # type: ignore[attr-defined]
@@ -79,15 +78,30 @@ def deal(pooled: Encoding, value: Value, goals: Mapping[str, int], params: Solve
     return dealt, Outcome("optimal", dict(bounds), dict(bounds), search.value, search.solve_time)
 
 
-def _counts(area: Area, value: Value) -> Counts:
-    """What the pooled solution has in the area."""
-    found: Counts = {}
+class _Share(NamedTuple):
+    """Interchangeable domains, the counts that they have together, and what of those lies in how many of them."""
+
+    domains: list[Domain]
+    counts: Counts
+    bundles: list[tuple[int, list[tuple[int, Pattern, int]]]]
+
+
+def _shares(area: Area, value: Value) -> Iterator[_Share]:
+    """What the pooled solution has in the area: of each set of components, where it has those, else altogether."""
+    if not isinstance(area, DomainsBySet):
+        for part in area.parts:
+            counts = _of_part(area, part, value)
+            yield _Share(area.domains, counts, [] if area.single_nodes else _bundles(area, counts, value))
+        return
+    first = 0
     for part in area.parts:
-        for t, held in _of_part(area, part, value).items():
-            here = found.setdefault(t, {})
-            for pattern, number in held.items():
-                here[pattern] = here.get(pattern, 0) + number
-    return found
+        # Equal domains are interchangeable, so those that host the same set may as well be neighbours.
+        domains = area.domains[first : first + value(part.number())]
+        first += len(domains)
+        counts = _of_part(area, part, value)
+        together = [(t, pattern, number) for t, held in counts.items() for pattern, number in held.items()]
+        yield _Share(domains, counts, [(len(domains), together)])
+    yield _Share(area.domains[first:], {}, [])
 
 
 def _of_part(area: Area, part: Part, value: Value) -> Counts:
@@ -99,12 +113,12 @@ def _of_part(area: Area, part: Part, value: Value) -> Counts:
     return found
 
 
-def _spread(area: Area, wanted: Counts, value: Value) -> list[Counts]:
+def _spread(share: _Share) -> list[Counts]:
     """A guess for each domain: patterns that belong together go evenly to as many domains as host them."""
-    room = [{t: len(nodes) for t, nodes in domain.nodes.items()} for domain in area.domains]
-    dealt: list[Counts] = [{t: {} for t in wanted} for _ in area.domains]
+    room = [{t: len(nodes) for t, nodes in domain.nodes.items()} for domain in share.domains]
+    dealt: list[Counts] = [{t: {} for t in share.counts} for _ in share.domains]
     first = 0
-    for hosting, held_here in _bundles(area, value):
+    for hosting, held_here in share.bundles:
         chosen = range(first, min(first + hosting, len(room)))
         first = min(first + hosting, len(room))
         for t, pattern, number in held_here:
@@ -118,14 +132,12 @@ def _spread(area: Area, wanted: Counts, value: Value) -> list[Counts]:
     return dealt
 
 
-def _bundles(area: Area, value: Value) -> Iterator[tuple[int, list[tuple[int, Pattern, int]]]]:
-    """(number of domains, what lies in them): by set of components where the relaxation has sets, else by support."""
-    for part in area.parts:
-        by_support: dict[tuple[int, ...], list[tuple[int, Pattern, int]]] = defaultdict(list)
-        for t, held in _of_part(area, part, value).items():
-            for pattern, number in held.items():
-                support = () if part.members else tuple(c for c, n in enumerate(pattern) if n)
-                by_support[support].append((t, pattern, number))
-        for support, here in sorted(by_support.items()):
-            hosting = [value(area.hosting((c,))) for c in support] if support else [value(part.number())]
-            yield max(1, min(hosting)), here
+def _bundles(area: Area, counts: Counts, value: Value) -> list[tuple[int, list[tuple[int, Pattern, int]]]]:
+    """(number of domains, what lies in them), by the components that patterns have."""
+    by_support: dict[tuple[int, ...], list[tuple[int, Pattern, int]]] = defaultdict(list)
+    for t, held in counts.items():
+        for pattern, number in held.items():
+            by_support[tuple(c for c, n in enumerate(pattern) if n)].append((t, pattern, number))
+    return [
+        (max(1, min(value(area.hosting((c,))) for c in support)), here) for support, here in sorted(by_support.items())
+    ]

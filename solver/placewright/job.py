@@ -177,5 +177,8 @@ class Job:
 
     def least_gpus(self, c: int) -> int:
         """Fewest GPUs that the fewest workers of c take when nothing else is there."""
-        workers = self.components[c].min_workers or 0
+        return self.gpus_for(c, self.components[c].min_workers or 0)
+
+    def gpus_for(self, c: int, workers: int) -> int:
+        """Fewest GPUs that so many workers of c take."""
         return -(-workers // self.per_gpu[c]) if self.fractional[c] else workers * self.width[c]

@@ -50,7 +50,7 @@ def solve_on_least_nodes(
 
 def _full_patterns(prepared: Prepared) -> dict[NodeClass, list[Pattern]] | None:
     """Patterns that can occur at the least node_span; None where those are more than half of all."""
-    least = prepared.bounds.fewest_each()
+    least = prepared.bounds.fewest_each("nodes")
     full: dict[NodeClass, list[Pattern]] = {}
     dropped = 0
     for node_class, found in zip(prepared.topology.classes, prepared.patterns, strict=True):

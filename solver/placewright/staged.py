@@ -58,13 +58,16 @@ def solve_staged(
     for finer in (False, True):
         if finer and _left(params, started).time_limit < LITTLE * params.time_limit:
             break
-        relaxation = _by_set(prepared) if finer else pooled
+        relaxation = _by_set(prepared, targets) if finer else pooled
         if relaxation is None:
             break
         relaxation.objectives[CROWDING] = crowding(relaxation)
         relaxed = _relax(relaxation, _left(params, started, share=0.6 if finer else 0.3), used, targets)
         if relaxed.status == "infeasible":
-            return relaxation, relaxed
+            if relaxation.within is None:
+                return relaxation, relaxed
+            # Not within that domain_span: nothing is known of the plans beyond.
+            break
         targets = _stronger(targets, _targets(relaxation, relaxed), problem)
         if relaxed.value is not None and len(targets) == len(problem.goals):
             dealt = deal(relaxation, relaxed.value, targets, _left(params, started, share=0.5))
@@ -127,9 +130,9 @@ def _relax(
     return solve(pooled, params, floors=floors, after_goal=note)
 
 
-def _by_set(prepared: Prepared) -> Encoding | None:
-    """The stronger relaxation, where it is not too large."""
-    finer = Encoding(prepared, pooled=True, by_set=True)
+def _by_set(prepared: Prepared, targets: dict[str, int]) -> Encoding | None:
+    """The stronger relaxation, where it is not too large; its bounds hold while domain_span has the value known so far."""
+    finer = Encoding(prepared, pooled=True, by_set=True, within=targets.get("domain_span"))
     return finer if len(finer.model.proto.variables) <= prepared.params.by_set_below else None
 
 

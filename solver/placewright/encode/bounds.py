@@ -7,7 +7,7 @@ for a goal starts, and they bound how many places components may share once a go
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -77,14 +77,15 @@ class Bounds:
         least = self.job.components[c].min_workers or 0
         if not least:
             return
-        per_domain = [(self._capacity(domains, c), domains.number) for domains in self._domains]
-        # None: there is too little in all, which the model finds itself.
-        self.alone["nodes"][c] = fewest(self._per_node(c), least) or 0
-        self.alone["domains"][c] = fewest(per_domain, least) or 0
+        for level, places in self.alone.items():
+            # None: there is too little in all, which the model finds itself.
+            places[c] = fewest(self._capacities(level, c), least) or 0
 
-    def _per_node(self, c: int) -> list[tuple[int, int]]:
-        """(most workers of c on a node alone, number of such nodes)."""
-        return [(self._local.counts(node_class, c)[-1], number) for node_class, number in self._nodes()]
+    def _capacities(self, level: Level, c: int) -> list[tuple[int, int]]:
+        """(most workers of c that a place holds alone, number of such places)."""
+        if level == "nodes":
+            return [(self._local.counts(node_class, c)[-1], number) for node_class, number in self._nodes()]
+        return [(self._capacity(domains, c), domains.number) for domains in self._domains]
 
     def _capacity(self, domains: _Domains, c: int) -> int:
         """Most workers of c that one of the domains holds alone."""
@@ -153,18 +154,32 @@ class Bounds:
                 most = sum(alone[c] for c in group.members) + spare // cheapest
                 yield group.members, most - group.places[level]
 
-    def fewest_each(self) -> list[int]:
-        """Per component the fewest workers on a node that hosts it, where node_span is at its least; 0 where that says nothing.
+    def fewest_each(self, level: Level, value: int | None = None) -> list[int]:
+        """Per component the fewest workers in a place that hosts it, where the span is at most ``value``; 0 says nothing.
 
-        With n nodes for it, the others hold at most what the n - 1 largest hold.
+        With n places for it, the others hold at most what the n - 1 largest hold.
+
+        Args:
+            value: of node_span or domain_span; its least if not given.
         """
-        weights, span = self._weights(), self.least_span("nodes") - self._span_alone("nodes")
-        fewest_each: list[int] = []
+        weights = self._weights()
+        spare = (self.least_span(level) if value is None else value) - self._span_alone(level)
+        found: list[int] = []
         for c, component in enumerate(self.job.components):
-            nodes = self.alone["nodes"][c] + span // weights[c] if weights[c] else 0
-            others = largest(self._per_node(c), nodes - 1)
-            fewest_each.append(max(0, (component.min_workers or 0) - others) if nodes else 0)
-        return fewest_each
+            places = self.alone[level][c] + spare // weights[c] if weights[c] else 0
+            others = largest(self._capacities(level, c), places - 1)
+            found.append(max(0, (component.min_workers or 0) - others) if places else 0)
+        return found
+
+    def may_lie_together(self, members: Collection[int], domain: Domain, fewest_each: Sequence[int]) -> bool:
+        """Whether the domain has GPUs for so many workers (one at least) of each of the components."""
+        job = self.job
+        for clique in maximal_cliques(tuple(range(len(job.items))), job.conflicts):
+            here = [[c for c in job.items[i].members if c in members] for i in clique]
+            needed = sum(max((job.gpus_for(c, max(1, fewest_each[c])) for c in item), default=0) for item in here)
+            if needed > domain.capacity:
+                return False
+        return True
 
     def _weights(self) -> list[int]:
         return [component.span_weight for component in self.job.components]

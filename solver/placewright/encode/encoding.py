@@ -47,6 +47,7 @@ class Encoding:
         *,
         pooled: bool = False,
         by_set: bool = False,
+        within: int | None = None,
         only: Mapping[NodeClass, Collection[Pattern]] | None = None,
     ) -> None:
         """Build the whole model.
@@ -54,6 +55,7 @@ class Encoding:
         Args:
             pooled: mix the nodes of equal domains freely: a relaxation, whose optima are lower bounds.
             by_set: only those of domains that host the same set of components: a stronger relaxation, with more variables.
+            within: only plans with a domain_span of at most this; fewer sets of components can then lie in one domain.
             only: the patterns that nodes of a class may have: a restriction, whose solutions are solutions.
         """
         self.prepared = prepared
@@ -66,10 +68,13 @@ class Encoding:
         self.bounds = prepared.bounds
         self.pooled = pooled
         self.by_set = by_set
+        self.within = within
+        self._fewest = None if within is None else prepared.bounds.fewest_each("domains", within)
         self.patterns = prepared.patterns if only is None else _restricted(prepared, only)
         self.model = cp_model.CpModel()
         self.areas: list[Area] = []
         self._pools: dict[int, tuple[Domain, Area, Part]] = {}
+        self.kept_groups: dict[tuple[int, int], Any] = {}
         self.cell_workers_needed: set[int] = set()
         self._cell_workers: dict[tuple[int, int], Any] = {}
         self.placed: list[Any] = [self._placed(c) for c in range(self.job.count)]
@@ -79,6 +84,8 @@ class Encoding:
         goals = [GOAL_BY_NAME[name] for name in self.problem.goals]
         expressions = {goal.name: goal.expression(self) for goal in sorted(goals, key=lambda goal: goal.built_last)}
         self.objectives = {goal.name: expressions[goal.name] for goal in goals}
+        if within is not None:
+            add_to(self.model, self.objectives["domain_span"] <= within)
         self._finish()
 
     # Building
@@ -99,7 +106,7 @@ class Encoding:
             if not domains[0].known:
                 self._add_single_nodes(domains, usable[0], f"nodes{g}")
             elif self.pooled and len(domains) > 1:
-                if self.by_set and self._sets(usable):
+                if self.by_set and self._sets(domains[0]):
                     self._add_by_set([_Class(domains, usable)], f"pool{g}")
                 else:
                     self._add_pooled(domains, usable, f"pool{g}")
@@ -181,7 +188,7 @@ class Encoding:
         by_set = one_by_one = 0
         for g, domains in enumerate(self.topology.domain_classes()):
             usable = [t for t in sorted(domains[0].nodes) if self.prepared.usable(t)]
-            sets = self._sets(usable) if domains[0].known and usable else None
+            sets = self._sets(domains[0]) if domains[0].known and usable else None
             if sets:
                 chosen.add(g)
                 every_set.update(sets)
@@ -192,30 +199,33 @@ class Encoding:
         by_set += sum(support <= members for support in supports for members in every_set)
         return chosen if by_set <= self.params.together_ratio * one_by_one else set()
 
-    def _sets(self, usable: list[int]) -> list[frozenset[int]] | None:
-        """Every set of components that a domain of these classes may host; None where there are too many to count.
+    def _sets(self, domain: Domain) -> list[frozenset[int]] | None:
+        """Every set of components that the domain may host; None where there are too many to count.
 
         A domain hosts what its nodes host, so the sets are the unions of what patterns hold.
         """
         supports: set[frozenset[int]] = set()
-        for t in usable:
+        for t in domain.nodes:
             found = self.patterns[t]
-            if found is None:
+            if found is None and self.prepared.usable(t):
                 return None
-            supports.update(map(_support, found))
+            supports.update(map(_support, found or ()))
         sets: set[frozenset[int]] = set()
         for support in supports:
-            sets |= {support, *(support | other for other in sets)}
+            sets |= {members for members in (support, *(support | other for other in sets)) if self._possible(members, domain)}
             if len(sets) > self.params.most_sets:
                 return None
         return sorted(sets, key=lambda members: (len(members), sorted(members)))
+
+    def _possible(self, members: frozenset[int], domain: Domain) -> bool:
+        return self._fewest is None or self.prepared.bounds.may_lie_together(members, domain, self._fewest)
 
     def _add_by_set(self, classes: list[_Class], name: str) -> None:
         area = DomainsBySet([domain for kind in classes for domain in kind.domains], name)
         choices: dict[frozenset[int], list[tuple[Any, list[Domain]]]] = {}
         for g, kind in enumerate(classes):
             numbers = []
-            for members in self._sets(kind.usable) or []:
+            for members in self._sets(kind.domains[0]) or []:
                 label = f"{name}.{g}.set{'_'.join(map(str, sorted(members)))}"
                 numbers.append(self.model.new_int_var(0, len(kind.domains), label))
                 choices.setdefault(members, []).append((numbers[-1], kind.domains))
@@ -344,6 +354,12 @@ class Encoding:
         domain, area, part = known
         return domain, area.may_host(part, c)
 
+    def pool_of(self, cells: Sequence[Cell], c: int) -> tuple[Domain, Any]:
+        """As ``hosting_pool``, where it is known that they are pooled."""
+        pool = self.hosting_pool(cells, c)
+        assert pool is not None
+        return pool
+
     def bound_groups(self, groups: Any, cells: Sequence[Cell], c: int, size: int) -> None:
         """Of pooled domains: whole groups of ``size`` workers are at most what each domain that hosts c has room for."""
         pool = self.hosting_pool(cells, c)
@@ -351,6 +367,12 @@ class Encoding:
             domain, hosting = pool
             most = sum(self.local.counts(self.topology.classes[t], c)[-1] * len(nodes) for t, nodes in domain.nodes.items())
             self.add(groups <= most // size * hosting)
+
+    def keep_groups(self, groups: Any, cells: Sequence[Cell], c: int) -> None:
+        """Note that so many whole groups of c lie in these cells, where they are of pooled domains."""
+        if self.hosting_pool(cells, c) is not None:
+            key = (id(cells[0]), c)
+            self.kept_groups[key] = self.kept_groups.get(key, 0) + groups
 
     # Finishing and reading back
 

@@ -82,6 +82,7 @@ class GroupsSplit(Goal):
             encoding.add(group.workers * whole <= sum(encoding.workers(cell, c) for cell in cells))
             if group.within == DOMAIN_LEVEL:
                 encoding.bound_groups(whole, cells, c, group.workers)
+                encoding.keep_groups(whole, cells, c)
             kept += whole
         return in_all - kept
 
@@ -112,6 +113,8 @@ class GroupsSplit(Goal):
                     whole = encoding.number(f"groups{c}.{size}.kept")
                     encoding.add(nodes * whole <= hosts)
                     if pool is not None:
+                        if segment_size is None:
+                            encoding.keep_groups(whole, cells, c)
                         there = sum(len(n) for t, n in pool[0].nodes.items() if encoding.topology.classes[t].gpus == size)
                         encoding.add(whole <= there // nodes * pool[1])
                     total -= whole

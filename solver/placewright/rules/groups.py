@@ -98,13 +98,18 @@ class Groups(Rule):
                         encoding.add(sum(encoding.workers(cell, c) for cell in cells) == group.workers * groups)
                         if group.within == DOMAIN_LEVEL:
                             encoding.bound_groups(groups, cells, c, group.workers)
+                            encoding.keep_groups(groups, cells, c)
 
     def _whole_nodes(self, encoding: Encoding, c: int, cells: Sequence[Cell]) -> None:
+        component = encoding.job.components[c]
         for size, some_cells in by_size(cells).items():
             nodes = encoding.job.nodes_per_group(c, size)
             hosts = sum(cell.total(Hosts((c,))) for cell in some_cells)
             if nodes is not None and not isinstance(hosts, int):
-                encoding.add(hosts == nodes * encoding.number(f"{encoding.job.components[c].name}.groups.{size}"))
+                groups = encoding.number(f"{component.name}.groups.{size}")
+                encoding.add(hosts == nodes * groups)
+                if component.group is not None and component.group.required and component.group.within == DOMAIN_LEVEL:
+                    encoding.keep_groups(groups, cells, c)
 
 
 def _straddling(facts: Facts, component: Component, group: Group) -> Iterator[str]:
