@@ -61,7 +61,7 @@ class SolveParams:
     break_symmetry: bool = True
     merge_classes: bool = True
     pattern_limit: int = 1500
-    one_by_one_domains: int = 12
+    one_by_one_domains: int = 2
     together_ratio: float = 2.0
     most_sets: int = 63
     most_levels: int = 256
