@@ -63,6 +63,8 @@ def deal(pooled: Encoding, value: Value, goals: Mapping[str, int], params: Solve
             for pattern in only[node_class] if here else ():
                 counters = [cell.count[cell.patterns.index(pattern)] for cell in here]  # type: ignore[attr-defined]
                 dealt.add(sum(counters) == held.get(pattern, 0))
+        if not share.bundles:
+            continue
         for domain, counts in zip(share.domains, _spread(share), strict=True):
             for t, held in counts.items():
                 cell = cells[id(domain), pooled.topology.classes[t]]

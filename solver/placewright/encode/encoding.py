@@ -8,7 +8,7 @@ has too many. Modify this file when that choice changes.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -19,8 +19,10 @@ from placewright.encode.bounds import Level
 from placewright.encode.cells import Cell, NodeCell, NodeVariables, PatternCell
 from placewright.encode.classes import Domain, NodeClass
 from placewright.encode.features import Feature, Workers
+from placewright.encode.mixing import Mixing
 from placewright.encode.patterns import Pattern
 from placewright.encode.prepared import Prepared
+from placewright.encode.sets import Members, Sets, in_order, support
 from placewright.goals import GOAL_BY_NAME
 from placewright.rules import RULES
 from placewright_models.cluster import CLUSTER_LEVEL, DOMAIN_LEVEL, NODE_LEVEL
@@ -69,12 +71,11 @@ class Encoding:
         self.pooled = pooled
         self.by_set = by_set
         self.within = within
-        self._fewest = None if within is None else prepared.bounds.fewest_each("domains", within)
         self.patterns = prepared.patterns if only is None else _restricted(prepared, only)
+        self.sets = Sets(prepared, self.patterns, within)
+        self.mixing = Mixing(self)
         self.model = cp_model.CpModel()
         self.areas: list[Area] = []
-        self._pools: dict[int, tuple[Domain, Area, Part]] = {}
-        self.kept_groups: dict[tuple[int, int], Any] = {}
         self.cell_workers_needed: set[int] = set()
         self._cell_workers: dict[tuple[int, int], Any] = {}
         self.placed: list[Any] = [self._placed(c) for c in range(self.job.count)]
@@ -98,7 +99,7 @@ class Encoding:
 
     def _build(self) -> None:
         together: list[_Class] = []
-        chosen = self._by_set()
+        chosen = self.sets.chosen()
         for g, domains in enumerate(self.topology.domain_classes()):
             usable = [t for t in sorted(domains[0].nodes) if self.prepared.usable(t)]
             if not usable:
@@ -106,7 +107,7 @@ class Encoding:
             if not domains[0].known:
                 self._add_single_nodes(domains, usable[0], f"nodes{g}")
             elif self.pooled and len(domains) > 1:
-                if self.by_set and self._sets(domains[0]):
+                if self.by_set and self.sets.of(domains[0]):
                     self._add_by_set([_Class(domains, usable)], f"pool{g}")
                 else:
                     self._add_pooled(domains, usable, f"pool{g}")
@@ -168,81 +169,31 @@ class Encoding:
         for c in range(self.job.count):
             area.link(c)
         self.areas.append(area)
-        self._note_pool(area)
-
-    def _note_pool(self, area: Area) -> None:
-        for part in area.parts:
-            if self.pooled and part.cells:
-                self._pools[id(part.cells[0])] = (area.domains[0], area, part)
-
-    def _by_set(self) -> set[int]:
-        """Which classes of equal domains are counted by set: all that can be, unless that takes many more variables.
-
-        It is the stronger relaxation, of single domains too.
-        """
-        if self.prepared.per_domain or len(self.topology.domains) <= self.params.one_by_one_domains:
-            return set()
-        chosen: set[int] = set()
-        every_set: set[frozenset[int]] = set()
-        every_class: set[int] = set()
-        by_set = one_by_one = 0
-        for g, domains in enumerate(self.topology.domain_classes()):
-            usable = [t for t in sorted(domains[0].nodes) if self.prepared.usable(t)]
-            sets = self._sets(domains[0]) if domains[0].known and usable else None
-            if sets:
-                chosen.add(g)
-                every_set.update(sets)
-                every_class.update(usable)
-                by_set += len(sets)
-                one_by_one += len(domains) * (self.job.count + sum(len(self.patterns[t] or []) for t in usable))
-        supports = [_support(pattern) for t in every_class for pattern in self.patterns[t] or []]
-        by_set += sum(support <= members for support in supports for members in every_set)
-        return chosen if by_set <= self.params.together_ratio * one_by_one else set()
-
-    def _sets(self, domain: Domain) -> list[frozenset[int]] | None:
-        """Every set of components that the domain may host; None where there are too many to count.
-
-        A domain hosts what its nodes host, so the sets are the unions of what patterns hold.
-        """
-        supports: set[frozenset[int]] = set()
-        for t in domain.nodes:
-            found = self.patterns[t]
-            if found is None and self.prepared.usable(t):
-                return None
-            supports.update(map(_support, found or ()))
-        sets: set[frozenset[int]] = set()
-        for support in supports:
-            sets |= {members for members in (support, *(support | other for other in sets)) if self._possible(members, domain)}
-            if len(sets) > self.params.most_sets:
-                return None
-        return sorted(sets, key=lambda members: (len(members), sorted(members)))
-
-    def _possible(self, members: frozenset[int], domain: Domain) -> bool:
-        return self._fewest is None or self.prepared.bounds.may_lie_together(members, domain, self._fewest)
+        self.mixing.note(area)
 
     def _add_by_set(self, classes: list[_Class], name: str) -> None:
         area = DomainsBySet([domain for kind in classes for domain in kind.domains], name)
-        choices: dict[frozenset[int], list[tuple[Any, list[Domain]]]] = {}
+        choices: dict[Members, list[tuple[Any, list[Domain]]]] = {}
         for g, kind in enumerate(classes):
             numbers = []
-            for members in self._sets(kind.domains[0]) or []:
+            for members in self.sets.of(kind.domains[0]) or []:
                 label = f"{name}.{g}.set{'_'.join(map(str, sorted(members)))}"
                 numbers.append(self.model.new_int_var(0, len(kind.domains), label))
                 choices.setdefault(members, []).append((numbers[-1], kind.domains))
             self.model.add(sum(numbers) <= len(kind.domains))
         every = sorted({t for kind in classes for t in kind.usable})
-        for members in sorted(choices, key=lambda members: (len(members), sorted(members))):
+        for members in in_order(set(choices)):
             part = Part(choices[members], members)
             area.parts.append(part)
             for t in every:
                 self._add_cell(area, part, t, f"{name}.set{'_'.join(map(str, sorted(members)))}.class{t}")
         self.areas.append(area)
-        self._note_pool(area)
+        self.mixing.note(area)
 
     def _add_cell(self, area: Area, part: Part, t: int, name: str) -> None:
         """The nodes of class t in domains that chose the part's set."""
         members = part.members or frozenset()
-        inside = [pattern for pattern in self.patterns[t] or [] if _support(pattern) <= members]
+        inside = [pattern for pattern in self.patterns[t] or [] if support(pattern) <= members]
 
         def each(domain: Domain) -> int:
             return len(domain.nodes.get(t, ()))
@@ -346,34 +297,6 @@ class Encoding:
         if alone:
             yield alone, True
 
-    def hosting_pool(self, cells: Sequence[Cell], c: int) -> tuple[Domain, Any] | None:
-        """Of domains that a relaxation pools: one of them, and how many host c; None for the cells of a single domain."""
-        known = self._pools.get(id(cells[0])) if cells else None
-        if known is None:
-            return None
-        domain, area, part = known
-        return domain, area.may_host(part, c)
-
-    def pool_of(self, cells: Sequence[Cell], c: int) -> tuple[Domain, Any]:
-        """As ``hosting_pool``, where it is known that they are pooled."""
-        pool = self.hosting_pool(cells, c)
-        assert pool is not None
-        return pool
-
-    def bound_groups(self, groups: Any, cells: Sequence[Cell], c: int, size: int) -> None:
-        """Of pooled domains: whole groups of ``size`` workers are at most what each domain that hosts c has room for."""
-        pool = self.hosting_pool(cells, c)
-        if pool is not None:
-            domain, hosting = pool
-            most = sum(self.local.counts(self.topology.classes[t], c)[-1] * len(nodes) for t, nodes in domain.nodes.items())
-            self.add(groups <= most // size * hosting)
-
-    def keep_groups(self, groups: Any, cells: Sequence[Cell], c: int) -> None:
-        """Note that so many whole groups of c lie in these cells, where they are of pooled domains."""
-        if self.hosting_pool(cells, c) is not None:
-            key = (id(cells[0]), c)
-            self.kept_groups[key] = self.kept_groups.get(key, 0) + groups
-
     # Finishing and reading back
 
     def _finish(self) -> None:
@@ -406,11 +329,6 @@ def _restricted(prepared: Prepared, only: Mapping[NodeClass, Collection[Pattern]
         None if found is None else [pattern for pattern in found if pattern in only.get(node_class, ())]
         for node_class, found in zip(prepared.topology.classes, prepared.patterns, strict=True)
     ]
-
-
-def _support(pattern: Pattern) -> frozenset[int]:
-    """The components of which a pattern holds any."""
-    return frozenset(c for c, n in enumerate(pattern) if n)
 
 
 def add_to(model: cp_model.CpModel, constraint: Any) -> None:

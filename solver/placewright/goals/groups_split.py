@@ -81,8 +81,8 @@ class GroupsSplit(Goal):
             whole = encoding.number(f"groups{c}.kept")
             encoding.add(group.workers * whole <= sum(encoding.workers(cell, c) for cell in cells))
             if group.within == DOMAIN_LEVEL:
-                encoding.bound_groups(whole, cells, c, group.workers)
-                encoding.keep_groups(whole, cells, c)
+                encoding.mixing.bound_groups(whole, cells, c, group.workers)
+                encoding.mixing.note_groups(whole, cells, c)
             kept += whole
         return in_all - kept
 
@@ -105,18 +105,18 @@ class GroupsSplit(Goal):
         for cells, alone in encoding.unit_cells(level):
             if alone:
                 continue
-            pool = encoding.hosting_pool(cells, c) if level == DOMAIN_LEVEL else None
+            mixed = encoding.mixing.of(cells, c) if level == DOMAIN_LEVEL else None
             for size, some_cells in by_size(cells).items():
                 hosts = sum(cell.total(Hosts((c,))) for cell in some_cells)
                 nodes = nodes_of(size)
                 if nodes is not None and not isinstance(hosts, int):
                     whole = encoding.number(f"groups{c}.{size}.kept")
                     encoding.add(nodes * whole <= hosts)
-                    if pool is not None:
+                    if mixed is not None:
                         if segment_size is None:
-                            encoding.keep_groups(whole, cells, c)
-                        there = sum(len(n) for t, n in pool[0].nodes.items() if encoding.topology.classes[t].gpus == size)
-                        encoding.add(whole <= there // nodes * pool[1])
+                            encoding.mixing.note_groups(whole, cells, c)
+                        there = sum(len(n) for t, n in mixed.domain.nodes.items() if encoding.topology.classes[t].gpus == size)
+                        encoding.add(whole <= there // nodes * mixed.hosting)
                     total -= whole
         return total
 

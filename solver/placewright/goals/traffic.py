@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from placewright.encode.cells import Cell
     from placewright.encode.classes import Topology
     from placewright.encode.encoding import Encoding
+    from placewright.encode.mixing import Mixed
     from placewright.job import Job
 
 
@@ -75,18 +76,19 @@ class TrafficCost(Goal):
 def _domain_term(
     encoding: Encoding, cells: Sequence[Cell], pair: tuple[int, int], weights: tuple[int, int], common: int, name: str
 ) -> Any:
-    """Excess in one domain; of pooled domains a lower bound of the sum of theirs."""
+    """Excess in one domain; of mixed domains a lower bound of the sum of theirs."""
     (a, b), (w_a, w_b) = pair, weights
     here = [sum(encoding.workers(cell, c) for cell in cells) for c in (a, b)]
     if isinstance(here[0], int) and not here[0]:
         return 0
     above = encoding.number(f"traffic.{name}", w_b * w_a * common)
     encoding.add(above >= w_b * here[0] - w_a * here[1])
-    if encoding.hosting_pool(cells, a) is not None and _exclude(encoding.job, a, b):
-        beside = _partners_beside(encoding, cells, a, b, here[0], name)
+    mixed = encoding.mixing.of(cells, a)
+    if mixed is not None and _exclude(encoding.job, a, b):
+        beside = _partners_beside(encoding, mixed, a, b, here[0], name)
         encoding.add(beside <= here[1])
         encoding.add(above >= w_b * here[0] - w_a * beside)
-        by_groups = _beside_groups(encoding, cells, pair, weights, name)
+        by_groups = _beside_groups(encoding, mixed, encoding.mixing.groups(cells, a), pair, weights, name)
         if by_groups is not None:
             encoding.add(above >= by_groups)
     return above
@@ -97,39 +99,37 @@ def _exclude(job: Job, a: int, b: int) -> bool:
     return a in job.item_of and b in job.item_of and bool(job.conflicts[job.item_of[a]] >> job.item_of[b] & 1)
 
 
-def _partners_beside(encoding: Encoding, cells: Sequence[Cell], a: int, b: int, workers: Any, name: str) -> Any:
-    """Of pooled domains: at least as many workers of b as lie in those that host a, of which b has what a leaves."""
+def _partners_beside(encoding: Encoding, mixed: Mixed, a: int, b: int, workers: Any, name: str) -> Any:
+    """Of mixed domains: at least as many workers of b as lie in those that host a, of which b has what a leaves."""
     job = encoding.job
-    domain, hosting = encoding.pool_of(cells, a)
     scale = lcm(job.per_gpu[a], job.per_gpu[b])
     beside = encoding.number(f"traffic.{name}.beside")
     taken = [scale * max(1, job.width[c]) // job.per_gpu[c] for c in (a, b)]
-    encoding.add(taken[0] * workers + taken[1] * beside <= scale * domain.capacity * hosting)
+    encoding.add(taken[0] * workers + taken[1] * beside <= scale * mixed.domain.capacity * mixed.hosting)
     return beside
 
 
 def _beside_groups(
-    encoding: Encoding, cells: Sequence[Cell], pair: tuple[int, int], weights: tuple[int, int], name: str
+    encoding: Encoding, mixed: Mixed, kept: Any | None, pair: tuple[int, int], weights: tuple[int, int], name: str
 ) -> Any | None:
-    """Of pooled domains, where a comes in groups: a lower bound of the excess from how many whole groups each of them holds.
+    """Of mixed domains, where a comes in groups: a lower bound of the excess from how many whole groups each of them holds.
 
     Next to k groups b has only so many workers, whatever the other domains hold.
     """
     job = encoding.job
     (a, b), (w_a, w_b) = pair, weights
-    group, kept = job.components[a].group, encoding.kept_groups.get((id(cells[0]), a))
+    group, capacity = job.components[a].group, mixed.domain.capacity
     if group is None or kept is None:
         return None
-    domain, hosting = encoding.pool_of(cells, a)
-    most = domain.capacity // job.gpus_for(a, group.workers)
+    most = capacity // job.gpus_for(a, group.workers)
     if most > MOST_GROUPS:
         return None
     domains = [encoding.number(f"traffic.{name}.groups{k}", len(encoding.topology.domains)) for k in range(1, most + 1)]
-    encoding.add(sum(domains) <= hosting)
+    encoding.add(sum(domains) <= mixed.hosting)
     encoding.add(sum(k * number for k, number in enumerate(domains, start=1)) == kept)
     excess: Any = 0
     for k, number in enumerate(domains, start=1):
-        left = domain.capacity - job.gpus_for(a, k * group.workers)
+        left = capacity - job.gpus_for(a, k * group.workers)
         partners = left * job.per_gpu[b] if job.fractional[b] else left // job.width[b]
         excess += max(0, w_b * k * group.workers - w_a * partners) * number
     return excess

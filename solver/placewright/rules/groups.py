@@ -97,8 +97,8 @@ class Groups(Rule):
                         groups = encoding.number(f"{component.name}.groups")
                         encoding.add(sum(encoding.workers(cell, c) for cell in cells) == group.workers * groups)
                         if group.within == DOMAIN_LEVEL:
-                            encoding.bound_groups(groups, cells, c, group.workers)
-                            encoding.keep_groups(groups, cells, c)
+                            encoding.mixing.bound_groups(groups, cells, c, group.workers)
+                            encoding.mixing.note_groups(groups, cells, c)
 
     def _whole_nodes(self, encoding: Encoding, c: int, cells: Sequence[Cell]) -> None:
         component = encoding.job.components[c]
@@ -109,7 +109,7 @@ class Groups(Rule):
                 groups = encoding.number(f"{component.name}.groups.{size}")
                 encoding.add(hosts == nodes * groups)
                 if component.group is not None and component.group.required and component.group.within == DOMAIN_LEVEL:
-                    encoding.keep_groups(groups, cells, c)
+                    encoding.mixing.note_groups(groups, cells, c)
 
 
 def _straddling(facts: Facts, component: Component, group: Group) -> Iterator[str]:
