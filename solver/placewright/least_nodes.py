@@ -12,7 +12,7 @@ import logging
 from ortools.sat.python import cp_model
 
 from placewright.encode.classes import NodeClass
-from placewright.encode.encoding import Encoding, add_to
+from placewright.encode.encoding import Encoding
 from placewright.encode.patterns import Pattern
 from placewright.encode.prepared import Prepared
 from placewright.lexicographic import Outcome, Progress, Search, solve
@@ -33,12 +33,7 @@ def solve_on_least_nodes(
         return None
     encoding = Encoding(prepared, only=only)
     for name in goals[: goals.index(GOAL) + 1]:
-        expression, least = encoding.objectives[name], encoding.least(name)
-        if isinstance(expression, int):
-            continue
-        for constraint in (expression <= least, *encoding.implied(name, least)):
-            add_to(encoding.model, constraint)
-        encoding.objectives[name] = least
+        encoding.hold(name, encoding.least(name))
     search = Search(encoding, params, progress)
     status, _ = search.run(1, params.least_work, presolve=False)
     if status != cp_model.OPTIMAL:

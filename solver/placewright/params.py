@@ -66,7 +66,7 @@ class SolveParams:
     most_sets: int = 63
     most_levels: int = 256
     staged_above: int = 1000
-    by_set_below: int = 3000
+    by_set_below: int = 8000
 
     def __post_init__(self) -> None:
         faults = []

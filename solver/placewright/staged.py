@@ -18,6 +18,7 @@ from itertools import product
 from typing import Any
 
 from placewright.deal import crowding, deal
+from placewright.encode.cells import PatternCell
 from placewright.encode.classes import NodeClass, Topology
 from placewright.encode.encoding import Encoding
 from placewright.encode.patterns import Pattern
@@ -82,6 +83,8 @@ def solve_staged(
         # Building the exact model would take more than what is left.
         return restricted, replace(first, status="feasible")
     exact = Encoding(prepared)
+    if first.value is not None:
+        _go_on(exact, restricted, first)
     second = solve(exact, _left(params, started), progress)
     if second.status in ("optimal", "infeasible") or first.value is None:
         return exact, second
@@ -89,6 +92,28 @@ def solve_staged(
         first.bounds = {name: max(bound, second.bounds.get(name, bound)) for name, bound in first.bounds.items()}
         return restricted, replace(first, status="feasible")
     return exact, second
+
+
+def _go_on(exact: Encoding, restricted: Encoding, first: Outcome) -> None:
+    """Hold in the exact model what the restricted one proved, and start from its solution."""
+    assert first.value is not None
+    for name in exact.problem.goals:
+        if name not in first.values or first.values[name] != first.bounds.get(name):
+            break
+        exact.hold(name, first.values[name])
+    names = {variable.name: index for index, variable in enumerate(restricted.model.proto.variables)}
+    counted: dict[int, int] = {}
+    for area, known in zip(exact.areas, restricted.areas, strict=True):
+        for cell, source in zip(area.cells, known.cells, strict=True):
+            held = dict(source.contents(first.value))
+            if isinstance(cell, PatternCell):
+                counted.update((y.index, held.get(p, 0)) for p, y in zip(cell.patterns, cell.count, strict=True))
+    for index, variable in enumerate(exact.model.proto.variables):
+        if index in counted:
+            exact.model.add_hint(exact.model.get_int_var_from_proto_index(index), counted[index])
+        elif variable.name in names:
+            source_variable = restricted.model.get_int_var_from_proto_index(names[variable.name])
+            exact.model.add_hint(exact.model.get_int_var_from_proto_index(index), first.value(source_variable))
 
 
 def _left(params: SolveParams, started: float, share: float = 1.0) -> SolveParams:

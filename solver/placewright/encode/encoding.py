@@ -297,6 +297,14 @@ class Encoding:
         if alone:
             yield alone, True
 
+    def hold(self, name: str, value: int) -> None:
+        """The goal is at most ``value``, and no longer searched: it is known that it cannot be less."""
+        expression = self.objectives[name]
+        if not isinstance(expression, int):
+            for constraint in (expression <= value, *self.implied(name, value)):
+                add_to(self.model, constraint)
+            self.objectives[name] = value
+
     # Finishing and reading back
 
     def _finish(self) -> None:
