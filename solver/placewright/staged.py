@@ -101,19 +101,28 @@ def _go_on(exact: Encoding, restricted: Encoding, first: Outcome) -> None:
         if name not in first.values or first.values[name] != first.bounds.get(name):
             break
         exact.hold(name, first.values[name])
-    names = {variable.name: index for index, variable in enumerate(restricted.model.proto.variables)}
     counted: dict[int, int] = {}
     for area, known in zip(exact.areas, restricted.areas, strict=True):
         for cell, source in zip(area.cells, known.cells, strict=True):
             held = dict(source.contents(first.value))
             if isinstance(cell, PatternCell):
                 counted.update((y.index, held.get(p, 0)) for p, y in zip(cell.patterns, cell.count, strict=True))
-    for index, variable in enumerate(exact.model.proto.variables):
-        if index in counted:
-            exact.model.add_hint(exact.model.get_int_var_from_proto_index(index), counted[index])
-        elif variable.name in names:
-            source_variable = restricted.model.get_int_var_from_proto_index(names[variable.name])
-            exact.model.add_hint(exact.model.get_int_var_from_proto_index(index), first.value(source_variable))
+    # The other variables are made in the same order, so the same number under a name is the same variable.
+    sources = _by_name(restricted)
+    for name, indices in _by_name(exact).items():
+        known_indices = sources.get(name, [])
+        for index, known_index in zip(indices, known_indices, strict=False):
+            if index not in counted and len(indices) == len(known_indices):
+                counted[index] = first.value(restricted.model.get_int_var_from_proto_index(known_index))
+    exact.model.proto.solution_hint.vars.extend(list(counted))
+    exact.model.proto.solution_hint.values.extend(list(counted.values()))
+
+
+def _by_name(encoding: Encoding) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = defaultdict(list)
+    for index, variable in enumerate(encoding.model.proto.variables):
+        found[variable.name].append(index)
+    return found
 
 
 def _left(params: SolveParams, started: float, share: float = 1.0) -> SolveParams:
