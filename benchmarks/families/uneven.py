@@ -35,5 +35,6 @@ register(
         "uneven-1k": {"size": {"domains": 8}, "group": "growth", "time_limit": 20.0, "peers": PEERS},
         "uneven-4k": {"size": {"domains": 32}, "group": "growth", "time_limit": 20.0, "peers": PEERS},
         "uneven-16k": {"size": {"domains": 128}, "group": "growth", "time_limit": 20.0, "peers": PEERS},
+        "uneven-90k": {"size": {"domains": 782}, "group": "growth", "time_limit": 60.0, "peers": PEERS},
     },
 )
