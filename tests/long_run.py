@@ -24,7 +24,7 @@ from typing import Any
 sys.path.append(str(Path(__file__).parent))
 
 from differential import ENCODINGS, Answer, difference, expected, refusable, spoken_of
-from middle import equal_file, middle_file, uneven_file
+from middle import equal_file, middle_file, traffic_file, uneven_file
 from oracle import plain_model
 from oracle.tiny import random_file
 
@@ -35,7 +35,7 @@ from placewright_models.problem import Problem
 EVERY_MIDDLE = 2000
 """One problem in so many is of middle size."""
 EVERY_DOMAINS = 40
-"""One problem in so many has several equal domains, or several of which hardly two are alike."""
+"""One problem in so many has several domains: equal, hardly two alike, or equal with groups and traffic, in turns."""
 MIDDLE_SECONDS = 10.0
 
 
@@ -120,7 +120,7 @@ def one(seed: int, log: Log) -> None:
     """Draw the problem of this number, ask both sides, count."""
     rng = Random(seed)
     if seed % EVERY_DOMAINS == EVERY_DOMAINS - 1:
-        file = uneven_file if seed % (2 * EVERY_DOMAINS) < EVERY_DOMAINS else equal_file
+        file = (uneven_file, equal_file, traffic_file)[seed // EVERY_DOMAINS % 3]
         problem = load_problem((middle_file if seed % EVERY_MIDDLE == EVERY_MIDDLE - 1 else file)(rng))
         try:
             plain = plain_model.solve(problem, time_limit=MIDDLE_SECONDS)

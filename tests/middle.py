@@ -91,7 +91,7 @@ def equal_file(rng: Random) -> dict[str, Any]:
     if rng.random() < 0.3:
         nodes[0]["unavailable_gpus"] = [0]
     if rng.random() < 0.3:
-        nodes.append({"id": "alone", "gpus": size})
+        nodes += [{"id": "alone", "gpus": size}, {"id": "lonely", "gpus": size}]
     within = rng.choice(["nvlink_domain", "nvlink_domain", "cluster"])
     mode = rng.choice(["required", "preferred"])
     components: dict[str, Any] = {}
@@ -148,4 +148,42 @@ def uneven_file(rng: Random) -> dict[str, Any]:
         components["buffer"] = {"workers": "auto", "per_node_of": names[0], "span_weight": 1}
     goals = [goal for goal in GOALS if goal != "traffic"]
     found["goals"] = rng.choice([["domain_span", "node_span", "nodes_used"], goals, rng.sample(goals, 4)])
+    return found
+
+
+def traffic_file(rng: Random) -> dict[str, Any]:
+    """Equal racks, a component in groups and one that it talks to, goals in any order: what relaxations must not get wrong."""
+    size, each = rng.choice([(2, 1), (2, 2), (4, 1)])
+    racks = range(rng.randint(3, 5))
+    nodes: list[dict[str, Any]] = [
+        {"id": f"n{rack}.{n}", "gpus": size, "nvlink_domain": f"r{rack}"} for rack in racks for n in range(each)
+    ]
+    gpus = size * len(nodes)
+    if rng.random() < 0.2:
+        nodes += [{"id": f"alone{n}", "gpus": size} for n in range(rng.randint(1, 3))]
+    k, width = rng.choice([1, 2, 3, 4, size, 2 * size]), rng.choice([1, 1, 1, 2, 0.5, 0.25])
+    group = {"workers": k, "within": "nvlink_domain", "mode": rng.choice(["required", "preferred"])}
+    groups = min(int(gpus * rng.uniform(0.2, 0.7) / width) // k, max(1, 20 // k))
+    components: dict[str, Any] = {
+        "train": {"workers": k * max(1, groups), "gpus": width, "group": group},
+        "rollout": {"workers": max(1, int(gpus * rng.uniform(0.1, 0.4))), "gpus": rng.choice([1, 1, 2, 0.5])},
+    }
+    if rng.random() < 0.4:
+        workers = rng.choice([4, 6, {"min": 2, "max": 4}])
+        components["ref"] = {"workers": workers, "gpus": 1}
+        if workers == 6:
+            components["ref"]["group"] = {"workers": 3, "within": "nvlink_domain", "mode": "preferred"}
+    for component in components.values():
+        component["span_weight"] = rng.choice([0, 1, 1, 1, 3])
+    names = list(components)
+    found: dict[str, Any] = {"cluster": {"nodes": nodes}, "components": components, "rules": {}}
+    if rng.random() < 0.2:
+        found["rules"][rng.choice(["share_gpus", "separate_domains", "same_domain"])] = [rng.sample(names, 2)]
+    if rng.random() < 0.2:
+        components["buffer"] = {"workers": "auto", "per_node_of": "train", "span_weight": 1}
+    found["traffic"] = [{"between": rng.sample(["train", "rollout"], 2)}]
+    first = [goal for goal in ("traffic", "groups_split", "unplaced", "node_span", "nodes_used") if rng.random() < 0.5]
+    rng.shuffle(first)
+    later = [goal for goal in ("traffic", "nodes_used", "domain_capacity") if goal not in first and rng.random() < 0.6]
+    found["goals"] = [*first, "domain_span", *later]
     return found

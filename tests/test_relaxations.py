@@ -174,3 +174,78 @@ def test_what_is_implied_makes_no_variables() -> None:
         implied = [constraint for name in problem.goals for constraint in encoding.implied(name, 4)]
         assert len(encoding.model.proto.variables) == before
         assert bool(implied) == (limit > 0)
+
+
+PAIRS = [{"id": "n{}", "count": 6, "gpus": 4, "nvlink_domain": "r{}", "nodes_per_domain": 2}]
+SHARES = {
+    "env": {"workers": 15, "gpus": 0.5, "group": {"workers": 3, "within": "nvlink_domain", "mode": "required"}},
+    "rollout": {"workers": 4, "gpus": 1},
+}
+TALK = [{"between": ["env", "rollout"]}]
+
+
+@pytest.mark.parametrize(
+    ("data", "values"),
+    [
+        pytest.param(
+            {
+                "cluster": {"nodes": [{**PAIRS[0], "gpus": 2}]},
+                "components": {
+                    "env": {
+                        "workers": 4,
+                        "gpus": 1,
+                        "span_weight": 1,
+                        "group": {"workers": 2, "within": "nvlink_domain", "mode": "required"},
+                    },
+                    "rollout": {"workers": 3, "gpus": 2, "span_weight": 1},
+                },
+                "traffic": TALK,
+                "goals": ["traffic", "domain_span"],
+            },
+            {"traffic": 16, "domain_span": 5},
+            id="a goal before domain_span is better beyond its bound",
+        ),
+        pytest.param(
+            {
+                "cluster": {"nodes": [{"id": "n{}", "count": 5, "gpus": 4, "nvlink_domain": "r{}", "nodes_per_domain": 1}]},
+                "components": {
+                    name: {
+                        "workers": 6,
+                        "gpus": 1,
+                        "span_weight": 3,
+                        "group": {"workers": 3, "within": "nvlink_domain", "mode": "preferred"},
+                    }
+                    for name in ("train", "ref")
+                }
+                | {"rollout": {"workers": {"min": 3, "max": 4}, "gpus": 2, "span_weight": 1}},
+                "goals": ["unplaced", "groups_split", "domain_span"],
+            },
+            {"unplaced": 0, "groups_split": 1, "domain_span": 17},
+            id="groups stay whole beyond the bound of domain_span",
+        ),
+        pytest.param(
+            {
+                "cluster": {"nodes": PAIRS},
+                "components": SHARES,
+                "traffic": TALK,
+                "rules": {"same_domain": [["env"]]},
+                "goals": ["traffic"],
+            },
+            {"traffic": 120},
+            id="groups of shares have a GPU in common",
+        ),
+        pytest.param(
+            {
+                "cluster": {"nodes": PAIRS},
+                "components": {**SHARES, "env": {**SHARES["env"], "span_weight": 1}},
+                "traffic": TALK,
+                "goals": ["domain_span", "traffic"],
+            },
+            {"domain_span": 1, "traffic": 120},
+            id="groups of shares in one domain",
+        ),
+    ],
+)
+def test_bounds_that_once_did_not_hold(data: Any, values: dict[str, int]) -> None:
+    found = plan(load_problem(data), params=SolveParams(workers=1, staged_above=0, one_by_one_domains=0))
+    assert found.status == "optimal" and {goal.name: goal.value for goal in found.goals} == values

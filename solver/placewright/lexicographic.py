@@ -50,6 +50,8 @@ class Outcome:
 
 SHORT_WORK = 0.1
 """Up to so many deterministic seconds Ctrl-C can wait; a thread of its own, with its own memory, costs a tenth of that."""
+MOST_HINT = 2**62 - 1
+"""Seen once in thousands of runs: a variable dropped by presolve reported as INT_MIN, which no hint may be."""
 LATER_TRIES = 0.3
 """Part of the first try's work that later goals get once it failed."""
 SETTLED = (cp_model.OPTIMAL, cp_model.INFEASIBLE)
@@ -244,8 +246,7 @@ class Search:
         if self.best is None:
             return
         self.model.clear_hints()
-        # Seen once in thousands of runs: a variable dropped by presolve reported as INT_MIN, which no hint may be.
-        known = [(index, value) for index, value in enumerate(self.solution()) if abs(value) < 2**62]
+        known = [(index, value) for index, value in enumerate(self.solution()) if abs(value) <= MOST_HINT]
         # In one go: a call per variable takes longer than solving a small model.
         self.model.proto.solution_hint.vars.extend([index for index, _ in known])
         self.model.proto.solution_hint.values.extend([value for _, value in known])

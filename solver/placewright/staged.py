@@ -25,7 +25,7 @@ from placewright.encode.patterns import Pattern
 from placewright.encode.prepared import Prepared, needed_levels
 from placewright.job import Job
 from placewright.least_nodes import solve_on_least_nodes
-from placewright.lexicographic import Outcome, Progress, solve
+from placewright.lexicographic import MOST_HINT, Outcome, Progress, solve
 from placewright.params import SolveParams
 from placewright_models.problem import Problem
 
@@ -69,7 +69,11 @@ def solve_staged(
                 return relaxation, relaxed
             # Not within that domain_span: nothing is known of the plans beyond.
             break
-        targets = _stronger(targets, _targets(relaxation, relaxed), problem)
+        found = _targets(relaxation, relaxed)
+        if relaxation.within is not None and not _same_before(found, targets, problem, "domain_span"):
+            # Goals before domain_span may be better beyond it: these are no bounds of theirs.
+            break
+        targets = _stronger(targets, found, problem)
         if relaxed.value is not None and len(targets) == len(problem.goals):
             dealt = deal(relaxation, relaxed.value, targets, _left(params, started, share=0.5))
             if dealt is not None:
@@ -114,6 +118,7 @@ def _go_on(exact: Encoding, restricted: Encoding, first: Outcome) -> None:
         for index, known_index in zip(indices, known_indices, strict=False):
             if index not in counted and len(indices) == len(known_indices):
                 counted[index] = first.value(restricted.model.get_int_var_from_proto_index(known_index))
+    counted = {index: value for index, value in counted.items() if abs(value) <= MOST_HINT}
     exact.model.proto.solution_hint.vars.extend(list(counted))
     exact.model.proto.solution_hint.values.extend(list(counted.values()))
 
@@ -168,6 +173,12 @@ def _by_set(prepared: Prepared, targets: dict[str, int]) -> Encoding | None:
     """The stronger relaxation, where it is not too large; its bounds hold while domain_span has the value known so far."""
     finer = Encoding(prepared, pooled=True, by_set=True, within=targets.get("domain_span"))
     return finer if len(finer.model.proto.variables) <= prepared.params.by_set_below else None
+
+
+def _same_before(found: dict[str, int], known: dict[str, int], problem: Problem, goal: str) -> bool:
+    """Whether all goals before this one have the values known of them."""
+    before = problem.goals[: problem.goals.index(goal)]
+    return all(name in found and found[name] == known[name] for name in before)
 
 
 def _stronger(known: dict[str, int], found: dict[str, int], problem: Problem) -> dict[str, int]:

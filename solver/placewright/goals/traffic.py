@@ -121,7 +121,9 @@ def _beside_groups(
     group, capacity = job.components[a].group, mixed.domain.capacity
     if group is None or kept is None:
         return None
-    most = capacity // job.gpus_for(a, group.workers)
+    # Groups of shares may have a GPU in common.
+    workers = capacity * job.per_gpu[a] if job.fractional[a] else capacity // job.width[a]
+    most = workers // group.workers
     if most > MOST_GROUPS:
         return None
     domains = [encoding.number(f"traffic.{name}.groups{k}", len(encoding.topology.domains)) for k in range(1, most + 1)]
