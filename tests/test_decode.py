@@ -244,3 +244,23 @@ def least_squares(room: list[int], total: int) -> int:
 def test_more_workers_than_room_is_an_error(deal: Any) -> None:
     with pytest.raises(RuntimeError, match="do not fit"):
         deal([2, 2], 5)
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_the_garbage_collector_is_left_as_it_was(enabled: bool) -> None:
+    import gc
+
+    from placewright.pause import collector_paused
+
+    asked = problem({"n0": {"gpus": 8}}, {"train": {"workers": 8, "gpus": 1}})
+    before = gc.isenabled()
+    try:
+        gc.enable() if enabled else gc.disable()
+        planned(asked)
+        assert gc.isenabled() is enabled
+        with pytest.raises(ValueError), collector_paused():
+            assert not gc.isenabled()
+            raise ValueError
+        assert gc.isenabled() is enabled
+    finally:
+        gc.enable() if before else gc.disable()

@@ -13,6 +13,7 @@ from placewright.facts import Facts
 from placewright.goals import GOAL_BY_NAME
 from placewright.job import Job
 from placewright.params import SolveParams
+from placewright.pause import collector_paused
 from placewright.remarks import remarks
 from placewright.verify import verify
 from placewright_models.cluster import Node
@@ -77,7 +78,8 @@ def _plan_cp_sat(problem: Problem, params: SolveParams, started: float, progress
     from placewright.staged import solve_staged
 
     job = Job(problem)
-    topology = Topology(job, needed_levels(job))
+    with collector_paused():
+        topology = Topology(job, needed_levels(job))
     quick_reasons(problem, params, topology)
     encoding, outcome = solve_staged(problem, params, topology, progress)
     if outcome.status == "infeasible":
@@ -85,8 +87,9 @@ def _plan_cp_sat(problem: Problem, params: SolveParams, started: float, progress
     if outcome.value is None:
         return _fall_back(problem, params, started)
     order = encoding.topology.order
-    workers = place_workers(encoding.job, order, decode_counts(encoding, outcome.value))
-    return finish(problem, order, workers, started, outcome.status, "cp-sat", outcome.bounds)
+    with collector_paused():
+        workers = place_workers(encoding.job, order, decode_counts(encoding, outcome.value))
+        return finish(problem, order, workers, started, outcome.status, "cp-sat", outcome.bounds)
 
 
 def _fall_back(problem: Problem, params: SolveParams, started: float) -> Plan:
