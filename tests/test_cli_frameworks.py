@@ -93,7 +93,7 @@ def test_import_to_stdout(tmp_path: Path) -> None:
         (["check", "--from", "verl", "c.yaml", "--nodes", "1"], "say what hardware there is"),
         (["check", "--from", "verl", "c.yaml", "--nodes", "1", "--gpus-per-node", "1", "nnodes"], "no override"),
         (["import", "--from", "verl", "c.yaml", "--cluster", "c.yaml", "--nodes", "1"], "not both"),
-        (["import", "--from", "nemo-rl", "c.yaml", "--nodes", "1", "--gpus-per-node", "1"], "cluster.num_nodes"),
+        (["import", "--from", "nemo-rl", "c.yaml", "--nodes", "1", "--gpus-per-node", "1"], "no configuration of nemo-rl"),
     ],
 )
 def test_wrong_usage_ends_2(arguments: list[str], words: str, tmp_path: Path) -> None:
@@ -101,3 +101,17 @@ def test_wrong_usage_ends_2(arguments: list[str], words: str, tmp_path: Path) ->
     done = run(tmp_path, *arguments)
     assert done.returncode == 2
     assert words in done.stderr
+
+
+@pytest.mark.parametrize("command", ["check", "import"])
+@pytest.mark.parametrize("framework", ["rlightning", "verl", "nemo-rl"])
+def test_a_file_of_something_else_is_refused(framework: str, command: str, tmp_path: Path) -> None:
+    """Every setting of rlightning and verl has a default, so any mapping could pass for their configuration."""
+    config = tmp_path / "pod.yaml"
+    config.write_text("apiVersion: v1\nkind: Pod\nmetadata: {name: x}\n")
+    line = (command, "--from", framework, "pod.yaml", "--nodes", "2", "--gpus-per-node", "8")
+    done = run(tmp_path, *line)
+    assert done.returncode == 2 and not done.stdout
+    assert f"pod.yaml: this is no configuration of {framework}" in done.stderr
+    config.write_text("{}\n")
+    assert "no configuration of" not in run(tmp_path, *line).stderr

@@ -14,7 +14,13 @@ import typer
 from placewright.cli.base import EXIT_INVALID, CommandFailed
 from placewright.cli.reading import RAY, discover_cluster
 
-FRAMEWORKS = ("rlightning", "verl", "nemo-rl")
+SECTIONS = {
+    "rlightning": ("cluster", "env", "policy", "buffer", "placement", "resource_pool", "train_worker_num", "eval_worker_num"),
+    "verl": ("actor_rollout_ref", "trainer", "algorithm", "critic", "reward_model", "reward", "data", "resource_pool_spec"),
+    "nemo-rl": ("cluster", "policy", "grpo", "sft", "dpo", "env", "data"),
+}
+"""Framework -> what its configurations are made of; a file with nothing of it is another program's."""
+FRAMEWORKS = tuple(SECTIONS)
 
 Framework = Annotated[
     str,
@@ -48,7 +54,12 @@ def read_config(framework: str, path: Path) -> Any:
 
     if not path.is_file():
         raise CommandFailed(f"{path}: there is no such file", EXIT_INVALID)
-    return load_file(path)
+    found = load_file(path)
+    if found and not any(section in found for section in SECTIONS[framework]):
+        raise CommandFailed(
+            f"{path}: this is no configuration of {framework}: none of {', '.join(SECTIONS[framework])} is in it", EXIT_INVALID
+        )
+    return found
 
 
 def hardware(
