@@ -134,8 +134,35 @@ class Cluster:
         return list(self._topological)
 
     @cached_property
+    def looks(self) -> tuple[int, ...]:
+        """For each node in topological order a number: the same where nodes differ only in id, names, rank and NVLink domain.
+
+        A node with and one without a domain never have the same.
+        """
+        found: dict[tuple[object, ...], int] = {}
+        return tuple([found.setdefault(_look(node), len(found)) for node in self._topological])
+
+    @cached_property
     def _topological(self) -> tuple[Node, ...]:
         return tuple(topological_order(self.nodes, (*self.levels, DOMAIN_LEVEL)))
+
+
+def _look(node: Node) -> tuple[object, ...]:
+    return (
+        node.gpus,
+        node.unavailable_gpus,
+        node.occupied,
+        node.cpus,
+        node.cpus_in_use,
+        node.reserved_cpus,
+        node.memory,
+        node.memory_in_use,
+        node.accelerator,
+        tuple(sorted(node.labels.items())) if node.labels else (),
+        node.excluded is None,
+        node.head,
+        node.nvlink_domain is None,
+    )
 
 
 def topological_order(nodes: Sequence[Node], levels: Sequence[str]) -> list[Node]:

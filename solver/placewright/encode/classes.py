@@ -76,32 +76,31 @@ class Topology:
         self.levels = tuple(level for level in cluster.levels if level in levels)
         demand = _Demand(job)
         found: dict[NodeClass, int] = {}
-        shapes: dict[tuple[int, tuple[int, ...]], Shape] = {}
-        by_domain: dict[tuple[str, str], Domain] = {}
+        by_look: dict[int, tuple[int, int]] = {}
+        by_domain: dict[tuple[bool, str], Domain] = {}
         self.classes: list[NodeClass] = []
         self.domains: list[Domain] = []
-        for node in self.order:
-            key = (node.gpus, node.unusable_gpus)
-            shape = shapes.get(key)
-            if shape is None:
-                shape = shapes[key] = normal_shape(Shape(node.gpus, node.runs), job.any_aligned)
-            node_class = demand.classify(node, shape, self.levels)
-            t = found.get(node_class)
-            if t is None:
-                t = found[node_class] = len(self.classes)
-                self.classes.append(node_class)
-            unit = cluster.unit_or_node(node, DOMAIN_LEVEL)
-            domain = by_domain.get(unit)
+        for node, look in zip(self.order, range(len(self.order)) if demand.by_id else cluster.looks, strict=True):
+            known = by_look.get(look)
+            if known is None:
+                shape = normal_shape(Shape(node.gpus, node.runs), job.any_aligned)
+                node_class = demand.classify(node, shape, self.levels)
+                t = found.setdefault(node_class, len(found))
+                if t == len(self.classes):
+                    self.classes.append(node_class)
+                known = by_look[look] = (t, shape.available if node_class.may else 0)
+            t, usable = known
+            place = (True, node.nvlink_domain) if node.nvlink_domain is not None else (False, node.id)
+            domain = by_domain.get(place)
             if domain is None:
-                domain = by_domain[unit] = Domain(unit[1], node.nvlink_domain is not None)
+                domain = by_domain[place] = Domain(place[1], place[0])
                 self.domains.append(domain)
             if self.levels:
                 # A node without a label is unknown there; the domain's unit is that of its labelled nodes.
                 units = domain.units or (None,) * len(self.levels)
                 domain.units = tuple(u or cluster.unit(node, level) for u, level in zip(units, self.levels, strict=True))
             domain.nodes.setdefault(t, []).append(node)
-            if node_class.may:
-                domain.capacity += shape.available
+            domain.capacity += usable
 
     def domain_classes(self) -> list[list[Domain]]:
         """Interchangeable domains together, in order of their first."""

@@ -19,13 +19,21 @@ FRAGMENTED = "fragmented"
 OCCUPIED = "occupied"
 
 
+def _busy(node: Node) -> bool:
+    return bool(node.unavailable_gpus or node.cpus_in_use or node.memory_in_use or node.occupied)
+
+
 def _idle(node: Node) -> Node:
     """The node with nothing of anybody on it; reserved CPUs stay reserved."""
+    if not _busy(node):
+        return node
     return replace(node, unavailable_gpus=(), occupied=(), cpus_in_use=Decimal(0), memory_in_use=0)
 
 
 def _renumbered(node: Node) -> Node:
     """The node with its free GPUs made consecutive: the same number, the first indices."""
+    if not _busy(node):
+        return node
     free = node.available_gpus
     held = tuple(replace(occupation, gpus=()) for occupation in node.occupied)
     return replace(node, unavailable_gpus=tuple(range(free, node.gpus)), occupied=held)
@@ -42,8 +50,7 @@ def kind_of_shortage(questions: Questions, problem: Problem) -> str | None:
         nodes = tuple(change(node) for node in problem.cluster.nodes)
         return replace(problem, cluster=replace(problem.cluster, nodes=nodes))
 
-    busy = any(node.unusable_gpus or node.cpus_in_use or node.memory_in_use or node.occupied for node in problem.cluster.nodes)
-    if not busy or questions.feasible(changed(_idle)) is not True:
+    if not any(map(_busy, problem.cluster.nodes)) or questions.feasible(changed(_idle)) is not True:
         return TOO_SMALL
     fragmented = any(len(node.runs) > 1 for node in problem.cluster.nodes)
     if fragmented and questions.feasible(changed(_renumbered)) is True:
