@@ -311,49 +311,58 @@ def pools_and_idle(problem: Problem, order: Sequence[Node], workers: dict[str, t
     tuple[Pool, ...], Idle
 ]:
     """The pools section and what is left free, from the workers alone."""
-    held: dict[str, dict[str, list[Ranges]]] = {}
+    held: dict[str, list[Any]] = {}
     for name, placed in workers.items():
-        for worker in placed:
-            held.setdefault(worker.node_id, {}).setdefault(name, []).append(worker.ranges)
-    # Most nodes hold the same as another, so each union of ranges is made once.
-    unions: dict[tuple[Ranges, ...], Ranges] = {}
-
-    def union(parts: tuple[Ranges, ...]) -> Ranges:
-        known = unions.get(parts)
-        if known is None:
-            known = unions[parts] = ranges_of(index for part in parts for index in indices_of(part))
-        return known
-
-    ranges = {node_id: {name: union(tuple(parts)) for name, parts in names.items()} for node_id, names in held.items()}
-    lefts: dict[tuple[Ranges, ...], Ranges] = {}
+        for node_id, ranges in placed:
+            here = held.get(node_id)
+            if here is None:
+                held[node_id] = [name, ranges]
+            else:
+                here += (name, ranges)
+    # Most nodes hold the same as another, so each content is worked out once.
+    contents: dict[tuple[Any, ...], dict[str, Ranges]] = {}
+    on_node: dict[str, dict[str, Ranges]] = {}
+    for node_id, parts in held.items():
+        key = tuple(parts)
+        content = contents.get(key)
+        if content is None:
+            content = contents[key] = _unions(parts)
+        on_node[node_id] = content
     pools = []
     for pool, members in problem.pools():
         nodes = []
         for node in order:
-            here = ranges.get(node.id)
-            if here is not None:
-                allocations = {name: here[name] for name in members if name in here}
+            content = on_node.get(node.id)
+            if content is not None:
+                allocations = {name: content[name] for name in members if name in content}
                 if allocations:
                     nodes.append(PoolNode(node.id, node.gpus, allocations))
         pools.append(Pool(pool, tuple(nodes)))
     free = 0
     empty: list[str] = []
-    left: dict[str, tuple[tuple[int, int], ...]] = {}
+    left: dict[str, Ranges] = {}
+    lefts: dict[tuple[Any, ...], tuple[Ranges, int]] = {}
     for node in order:
         if node.excluded is not None or (node.head and not problem.cluster.schedule_on_head):
             continue
-        here = ranges.get(node.id)
-        if here is None:
+        content = on_node.get(node.id)
+        if content is None:
             empty.append(node.id)
-            runs = node.runs
-        else:
-            key = (node.runs, *here.values())
-            found = lefts.get(key)
-            if found is None:
-                taken = {index for part in here.values() for index in indices_of(part)}
-                found = lefts[key] = ranges_of(set(indices_of(node.runs)) - taken)
-            runs = found
-        if runs:
-            left[node.id] = runs
-            free += sum(end - start + 1 for start, end in runs)
+        look = (node.gpus, node.unavailable_gpus, node.occupied, id(content))
+        known = lefts.get(look)
+        if known is None:
+            taken = {index for part in (content or {}).values() for index in indices_of(part)}
+            runs = ranges_of(set(indices_of(node.runs)) - taken)
+            known = lefts[look] = (runs, sum(end - start + 1 for start, end in runs))
+        if known[1]:
+            left[node.id] = known[0]
+            free += known[1]
     return tuple(pools), Idle(free, tuple(empty), left)
+
+
+def _unions(parts: Sequence[Any]) -> dict[str, Ranges]:
+    """Component -> all its ranges, of component, ranges, component, ranges, and so on."""
+    indices: dict[str, list[int]] = {}
+    for name, ranges in zip(parts[::2], parts[1::2], strict=True):
+        indices.setdefault(name, []).extend(indices_of(ranges))
+    return {name: ranges_of(found) for name, found in indices.items()}
