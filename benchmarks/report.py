@@ -134,9 +134,6 @@ def _targets(by_key: dict[tuple[str, str], Record]) -> str:
     text += "Goals are in the problem's order; load is the machine's load average when the run began (2 cores).\n\n"
     head = ["instance", "nodes", "GPUs", "status", "goals", "solve", "whole", "build / search / decode / verify", "MiB", "load"]
     text += table(head, rows)
-    large, small = (by_key.get((name, OURS), {}).get("times", {}).get("whole") for name in ("A", "A-tenth"))
-    if large and small:
-        text += f"\n\nGrowth: whole(A) / whole(A with a tenth of the domains) = {large / small:.1f} (target 12)."
     return text
 
 
@@ -337,7 +334,15 @@ def _startup(folder: Path) -> str:
     text = "## Start\n\n" + table(["process", "median s", "least", "most"], rows)
     text += f"\n\nimport placewright / import pydantic: {data['import placewright / pydantic']} (target 1.5). "
     text += f"placewright plan / bare CP-SAT: {data['placewright plan / cp_model']} (target 1.5). "
-    return text + f"Heavy modules loaded by import placewright: {', '.join(data['unwanted modules loaded']) or 'none'}."
+    text += f"Heavy modules loaded by import placewright: {', '.join(data['unwanted modules loaded']) or 'none'}."
+    if "growth" in data:
+        whole = data["growth"]["whole"].items()
+        rows = [[name, *(seconds(value[key]) for key in ("median", "least", "most"))] for name, value in whole]
+        text += "\n\n## Growth\n\nProblem in memory to verified plan, each in processes of its own.\n\n"
+        text += table(["instance", "median s", "least", "most"], rows)
+        text += f"\n\nwhole(A) / whole(A with a tenth of the domains): {data['growth']['ratio of least']} by the least times, "
+        text += f"{data['growth']['ratio of medians']} by the medians (target 12)."
+    return text
 
 
 def _odd(records: list[Record]) -> str:

@@ -1,7 +1,7 @@
-"""How long the package and its command line take to start, as processes, beside what cannot be avoided.
+"""What is too short to be measured once: the start of the package and its command line, and how planning time grows.
 
-``startup`` alternates the commands, so that a busy machine hurts all of them, and reports the median and the spread of each.
-Modify this file when another command's start matters.
+Each is a process of its own. Commands alternate, so that a busy machine hurts all of them; the median and the spread of each
+are reported. Modify this file when another command's start matters.
 """
 
 from __future__ import annotations
@@ -29,6 +29,34 @@ TRIVIAL = (
     "from ortools.sat.python import cp_model as c; m = c.CpModel(); x = m.new_int_var(0, 9, 'x'); "
     "m.maximize(x); s = c.CpSolver(); s.parameters.num_workers = 1; s.solve(m)"
 )
+
+WHOLE = (
+    "import sys, time; from benchmarks.registry import instances; from placewright.pipeline import plan; "
+    "warm, problem = (next(i for i in instances() if i.name == name).problem() for name in ('equal-128', sys.argv[1])); "
+    "plan(warm); began = time.perf_counter(); plan(problem); print(time.perf_counter() - began)"
+)
+"""A small problem first, so that no import is measured."""
+
+
+def growth(large: str = "A", small: str = "A-tenth", repeat: int = 7) -> dict[str, Any]:
+    """Seconds from problem object to verified plan of an instance and one with a tenth of its domains, and their ratios."""
+    found: dict[str, list[float]] = {large: [], small: []}
+    for _ in range(repeat):
+        for name, values in found.items():
+            line = [sys.executable, "-c", WHOLE, name]
+            ended = subprocess.run(line, capture_output=True, text=True, check=True, cwd=ROOT, timeout=120)
+            values.append(float(ended.stdout))
+    return {
+        "repeat": repeat,
+        "whole": {name: _spread(values) for name, values in found.items()},
+        # Other work on the machine only ever adds.
+        "ratio of least": round(min(found[large]) / min(found[small]), 1),
+        "ratio of medians": round(statistics.median(found[large]) / statistics.median(found[small]), 1),
+    }
+
+
+def _spread(values: list[float]) -> dict[str, float]:
+    return {"median": round(statistics.median(values), 4), "least": round(min(values), 4), "most": round(max(values), 4)}
 
 
 def startup(repeat: int = 7) -> dict[str, Any]:
@@ -64,14 +92,12 @@ def startup(repeat: int = 7) -> dict[str, Any]:
     median = {name: statistics.median(values) for name, values in seconds.items()}
     return {
         "repeat": repeat,
-        "seconds": {
-            name: {"median": round(median[name], 4), "least": round(min(values), 4), "most": round(max(values), 4)}
-            for name, values in seconds.items()
-        },
+        "seconds": {name: _spread(values) for name, values in seconds.items()},
         "import placewright / pydantic": round(median["import placewright"] / median["import pydantic.BaseModel"], 2),
         "placewright plan / cp_model": round(
             median["placewright plan (8 nodes)"] / median["import cp_model and a trivial solve"], 2
         ),
         "unwanted modules loaded": loaded.stdout.split(),
         "failed": failed,
+        "growth": growth(repeat=repeat),
     }
