@@ -168,6 +168,14 @@ def test_a_run_in_a_process_of_its_own(tmp_path: Path) -> None:
     assert 0 < stages <= record["times"]["whole"] * 1.01
 
 
+def test_growth_measures_both_sizes() -> None:
+    from benchmarks.startup import growth
+
+    found = growth("equal-1k", "equal-128", repeat=1)
+    assert set(found["whole"]) == {"equal-1k", "equal-128"}
+    assert found["ratio of least"] == found["ratio of medians"] > 0
+
+
 def test_report_from_stored_records(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     folder = stored(tmp_path)
@@ -175,8 +183,17 @@ def test_report_from_stored_records(tmp_path: Path) -> None:
     for name, gpus, seconds in (("A", 100_096, 1.5), ("A-tenth", 9_984, 0.2)):
         times = {**record["times"], "whole": seconds}
         runs.append(folder, [{**record, "instance": name, "family": "equal", "group": "target", "gpus": gpus, "times": times}])
+    spread = {"median": 0.3, "least": 0.2, "most": 0.4}
+    started = {
+        "seconds": {"python": spread},
+        "import placewright / pydantic": 0.2,
+        "placewright plan / cp_model": 1.4,
+        "unwanted modules loaded": [],
+        "growth": {"whole": {"A": spread, "A-tenth": spread}, "ratio of least": 9.0, "ratio of medians": 7.5},
+    }
+    (folder / "startup.json").write_text(json.dumps(started))
     text = report.report(folder).read_text()
-    assert "| A |" in text and "= 7.5 (target 12)" in text and "**small**" in text
+    assert "| A |" in text and "9.0 by the least times, 7.5 by the medians (target 12)" in text and "**small**" in text
     assert (folder / "time.png").exists() and (folder / "settings.json").exists() and (folder / "README.md").exists()
 
 
