@@ -249,3 +249,51 @@ TALK = [{"between": ["env", "rollout"]}]
 def test_bounds_that_once_did_not_hold(data: Any, values: dict[str, int]) -> None:
     found = plan(load_problem(data), params=SolveParams(workers=1, staged_above=0, one_by_one_domains=0))
     assert found.status == "optimal" and {goal.name: goal.value for goal in found.goals} == values
+
+
+def degraded_with_traffic(racks: int) -> Any:
+    """Racks of 13 to 18 nodes, some with 6 or 4 GPUs, 88 % used, env beside rollout: every rack is unlike the others."""
+    rng = Random(5)
+    nodes = [
+        {"id": f"n{rack}.{n}", "gpus": rng.choices([8, 6, 4], [90, 6, 4])[0], "nvlink_domain": f"r{rack}"}
+        for rack in range(racks)
+        for n in range(rng.randint(13, 18))
+    ]
+    gpus = sum(node["gpus"] for node in nodes)
+    components = {
+        "train": {"workers": gpus * 48 // 100 // 16 * 2, "gpus": 8, "segment_size": 2},
+        "rollout": {"workers": gpus * 30 // 100 // 4, "gpus": 4},
+        "reward": {"workers": gpus * 10 // 100 // 2, "gpus": 2},
+        "env": {"workers": gpus * 30 // 100 // 4 * 2, "gpus": 0, "cpus": 1},
+    }
+    return {"cluster": {"nodes": nodes}, "components": components, "traffic": [{"between": ["env", "rollout"]}]}
+
+
+def test_goals_that_need_single_domains_come_after_the_others_are_settled() -> None:
+    """Traffic on unlike racks: domain_span is proved without it, and held in the large model."""
+    problem = load_problem(degraded_with_traffic(6))
+    found = plan(problem, params=SolveParams(workers=1, time_limit=60.0))
+    values = {goal.name: (goal.value, goal.bound) for goal in found.goals}
+    without = plan(load_problem({**degraded_with_traffic(6), "goals": ["domain_span"]}), params=SolveParams(workers=1))
+    assert values["domain_span"] == (without.goal("domain_span").value,) * 2
+    assert values["traffic"] == (0, 0)
+
+
+def test_the_easier_plan_is_there_when_time_runs_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With no time for the large model the plan without traffic is given, with the bounds of the goals before it."""
+    real = staged.solve
+
+    def slow(encoding: Encoding, params: SolveParams, *given: Any, **named: Any) -> Any:
+        large = "traffic" in encoding.problem.goals
+        return real(encoding, params.with_(time_limit=0.01) if large else params, *given, **named)
+
+    monkeypatch.setattr(staged, "solve", slow)
+    found = plan(load_problem(degraded_with_traffic(6)), params=SolveParams(workers=1, least_work=1e-9))
+    bounds = {goal.name: goal.bound for goal in found.goals}
+    assert found.status == "feasible" and found.solver == "cp-sat"
+    assert bounds["domain_span"] == found.goal("domain_span").value and bounds["traffic"] is None
+
+
+def test_first_fits_plan_says_that_time_ran_out() -> None:
+    found = plan(load_problem(uneven()), params=SolveParams(workers=1, time_limit=0.01))
+    assert found.status == "greedy" and "time ran out" in found.warnings[0]

@@ -105,7 +105,7 @@ class Search:
             return self.run(1, self.params.deterministic_work)[0], bound
         steps: list[Callable[[int], tuple[int, int]]] = [self.downwards, self.branch, self.upwards]
         if is_uneven(self.encoding):
-            steps = [self.near, self.branch, self.downwards, self.upwards]
+            steps = [self.any, self.near, self.branch, self.downwards, self.upwards]
         status, bound = self.probe(name, expression, max(bound, self.encoding.least(name)))
         for step in steps:
             if status in SETTLED or self.time_left <= 0.02:
@@ -125,6 +125,15 @@ class Search:
         """CP-SAT looks for a solution at the bound, and raises it where there is none."""
         status, solver = self.run(1, self.params.bound_work, upwards=True, bound=bound)
         return status, max(bound, _bound(solver))
+
+    def any(self, bound: int) -> tuple[int, int]:
+        """Some solution, where none is known: the steps after it start from one."""
+        if self.best is None:
+            model = self.model.clone()
+            model.clear_objective()
+            self.run(1, self.params.deterministic_work, model=model)
+            self.hint()
+        return cp_model.UNKNOWN, bound
 
     def near(self, bound: int) -> tuple[int, int]:
         """Better solutions near the best one."""

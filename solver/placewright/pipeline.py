@@ -102,7 +102,11 @@ def _fall_back(problem: Problem, params: SolveParams, started: float) -> Plan:
             f"no plan found and none proved impossible within {params.time_limit:g} s; first-fit found none either. "
             "Give more time (time_limit), or relax a rule"
         )
-    return finish(problem, problem.cluster.topological_order(), workers, started, "greedy", "greedy", {})
+    note = (
+        f"time ran out after {params.time_limit:g} s before the solver had a plan: "
+        "this one is first-fit's, nothing of it is proved"
+    )
+    return finish(problem, problem.cluster.topological_order(), workers, started, "greedy", "greedy", {}, (note,))
 
 
 def finish(
@@ -113,8 +117,9 @@ def finish(
     status: str,
     solver: str,
     bounds: Mapping[str, int],
+    notes: tuple[str, ...] = (),
 ) -> Plan:
-    """Measure every goal from the placement, assemble the plan, and verify it independently."""
+    """Measure every goal from the placement, assemble the plan, and verify it independently; ``notes`` are warnings too."""
     from placewright.decode import pools_and_idle
 
     facts = Facts(problem, workers)
@@ -127,7 +132,7 @@ def finish(
         pools=pools,
         workers=dict(workers),
         idle=idle,
-        warnings=remarks(problem, workers),
+        warnings=(*notes, *remarks(problem, workers)),
         problem=problem,
         wall_time_s=time.perf_counter() - started,
     )

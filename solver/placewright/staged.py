@@ -23,6 +23,7 @@ from placewright.encode.classes import NodeClass, Topology
 from placewright.encode.encoding import Encoding
 from placewright.encode.patterns import Pattern
 from placewright.encode.prepared import Prepared, needed_levels
+from placewright.goals import GOAL_BY_NAME
 from placewright.job import Job
 from placewright.least_nodes import solve_on_least_nodes
 from placewright.lexicographic import MOST_HINT, Outcome, Progress, solve
@@ -50,8 +51,7 @@ def solve_staged(
         settled = solve_on_least_nodes(prepared, params, progress)
         if settled is not None:
             return settled
-        encoding = Encoding(prepared)
-        return encoding, solve(encoding, _left(params, started), progress)
+        return _one_by_one(prepared, params, started, progress)
     pooled = Encoding(prepared, pooled=True)
 
     used: dict[NodeClass, set[Pattern]] = defaultdict(set)
@@ -96,6 +96,48 @@ def solve_staged(
         first.bounds = {name: max(bound, second.bounds.get(name, bound)) for name, bound in first.bounds.items()}
         return restricted, replace(first, status="feasible")
     return exact, second
+
+
+def _one_by_one(
+    prepared: Prepared, params: SolveParams, started: float, progress: Progress | None
+) -> tuple[Encoding, Outcome]:
+    """The exact model; where only some goals make it large, the others are settled without those first.
+
+    Their optima hold up to the first goal left out, and their plan is there if time runs out in the large model.
+    """
+    easier = _without_single_domains(prepared)
+    if easier is None:
+        encoding = Encoding(prepared)
+        return encoding, solve(encoding, _left(params, started), progress)
+    job = Job(easier)
+    fallback, known = solve_staged(easier, _left(params, started, share=0.4), Topology(job, needed_levels(job)))
+    if known.status == "infeasible":
+        return fallback, known
+    first_left_out = next(n for n, name in enumerate(prepared.problem.goals) if name not in easier.goals)
+    before = prepared.problem.goals[:first_left_out]
+    bounds = {name: known.bounds[name] for name in before if name in known.bounds}
+    if any(name not in bounds or known.values[name] != bounds[name] for name in before):
+        # What the smaller model does not settle the larger one will not.
+        if known.value is not None:
+            return fallback, replace(known, status="feasible", bounds=bounds)
+    exact = Encoding(prepared)
+    for name in before:
+        if name not in bounds or known.values[name] != bounds[name]:
+            break
+        exact.hold(name, bounds[name])
+    found = solve(exact, _left(params, started), progress)
+    if found.value is None and found.status != "infeasible" and known.value is not None:
+        return fallback, replace(known, status="feasible", bounds=bounds)
+    return exact, found
+
+
+def _without_single_domains(prepared: Prepared) -> Problem | None:
+    """The problem without the goals that need domains one by one; None where there are none, or nothing would be saved."""
+    problem, job, topology = prepared.problem, prepared.job, prepared.topology
+    goals = tuple(name for name in problem.goals if not GOAL_BY_NAME[name].per_domain(job, topology))
+    if goals == problem.goals or not goals:
+        return None
+    return replace(problem, goals=goals) if prepared.single_domain_patterns > prepared.params.staged_above else None
 
 
 def _go_on(exact: Encoding, restricted: Encoding, first: Outcome) -> None:
@@ -154,7 +196,7 @@ def _worth_pooling(prepared: Prepared) -> bool:
         return False
     if not prepared.per_domain or any(found is None for found in prepared.patterns):
         return False
-    return sum(len(prepared.patterns[t] or []) for domain in domains for t in domain.nodes) > params.staged_above
+    return prepared.single_domain_patterns > params.staged_above
 
 
 def _relax(

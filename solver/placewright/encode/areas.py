@@ -35,6 +35,11 @@ def one(domain: Domain) -> int:
     return 1
 
 
+def times(weight: int, expression: Any) -> Any:
+    """The product; a plain 0 where the weight is: OR-Tools 9.12 cannot add its own constants."""
+    return weight * expression if weight else 0
+
+
 @dataclass(slots=True)
 class Part:
     """Cells of an area under one choice of components that may lie there.
@@ -50,7 +55,7 @@ class Part:
     def number(self, weight: Callable[[Domain], int] = one) -> Any:
         """How many domains made this choice, or what they weigh (equal domains weigh the same)."""
         # A new sum each time: sums of OR-Tools change in place when something is added to them.
-        return sum(weight(domains[0]) * number for number, domains in self.choices)
+        return sum(times(weight(domains[0]), number) for number, domains in self.choices)
 
 
 class Area:
@@ -101,7 +106,7 @@ class SingleNodes(Area):
     """Equal nodes without a known domain: each is a domain, so domains are counted as nodes."""
 
     def hosting(self, components: tuple[int, ...], weight: Callable[[Domain], int] = one) -> Any:
-        return weight(self.domains[0]) * sum(cell.total(Hosts(components)) for cell in self.cells)
+        return times(weight(self.domains[0]), sum(cell.total(Hosts(components)) for cell in self.cells))
 
     def shared(self, components: tuple[int, ...]) -> Any | None:
         return sum_known(cell.shared(components) for cell in self.cells)
@@ -128,16 +133,16 @@ class OneDomain(Area):
 
     def hosting(self, components: tuple[int, ...], weight: Callable[[Domain], int] = one) -> Any:
         if len(components) == 1:
-            return weight(self.domains[0]) * self.hosts[components[0]]
+            return times(weight(self.domains[0]), self.hosts[components[0]])
         known = self._any.get(components)
         if known is None:
             known = self._any[components] = self.model.new_bool_var(f"{self.name}.hosts{components}")
             for c in components:
                 self.model.add(known >= self.hosts[c])
-        return weight(self.domains[0]) * known
+        return times(weight(self.domains[0]), known)
 
     def may_host(self, part: Part, c: int, weight: Callable[[Domain], int] = one) -> Any:
-        return weight(self.domains[0]) * self.hosts[c]
+        return times(weight(self.domains[0]), self.hosts[c])
 
 
 class DomainsBySet(Area):
@@ -180,13 +185,13 @@ class PooledDomains(Area):
 
     def hosting(self, components: tuple[int, ...], weight: Callable[[Domain], int] = one) -> Any:
         if len(components) == 1:
-            return weight(self.domains[0]) * self.hosts[components[0]]
+            return times(weight(self.domains[0]), self.hosts[components[0]])
         known = self._any.get(components)
         if known is None:
             known = self._any[components] = self.model.new_int_var(0, len(self.domains), f"{self.name}.hosts{components}")
             for c in components:
                 self.model.add(known >= self.hosts[c])
-        return weight(self.domains[0]) * known
+        return times(weight(self.domains[0]), known)
 
     def may_host(self, part: Part, c: int, weight: Callable[[Domain], int] = one) -> Any:
-        return weight(self.domains[0]) * self.hosts[c]
+        return times(weight(self.domains[0]), self.hosts[c])

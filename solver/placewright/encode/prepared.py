@@ -79,6 +79,11 @@ class Prepared:
         return any(speaker.per_domain(self.job, self.topology) for speaker in _speakers(self.job))
 
     @cached_property
+    def single_domain_patterns(self) -> int:
+        """How many pattern variables it takes to count every domain by itself."""
+        return sum(len(self.patterns[t] or ()) for domain in self.topology.domains if domain.known for t in domain.nodes)
+
+    @cached_property
     def bounds(self) -> Bounds:
         """Fewest nodes and domains, by counting."""
         return Bounds(self.local, self.topology)
