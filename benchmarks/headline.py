@@ -26,7 +26,8 @@ def headline(folder: Path) -> str:
     machine: Record = next((record["machine"] for record in records if "machine" in record), {})
     parts = [
         f"From the stored run [{folder.name}](benchmarks/results/{folder.name}/report.md) on {machine.get('cores')} cores of "
-        f"{machine.get('cpu')}: seconds from a problem in memory to a verified plan.",
+        f"{machine.get('cpu')}: seconds from a problem in memory to a verified plan. "
+        "[benchmarks/README.md](benchmarks/README.md) has the command, the instances by letter and the peers.",
         _sizes(by_key),
         _solvers(records, by_key),
     ]
@@ -53,7 +54,7 @@ def _sizes(by_key: dict[tuple[str, str], Record]) -> str:
         record = by_key.get((name, OURS))
         if record is not None and record["times"].get("whole"):
             status = {"optimal": "optimal", "infeasible": "no plan exists, and why"}.get(record["status"], record["status"])
-            size = [record["family"], f"{record.get('nodes', 0):,}", f"{record.get('gpus', 0):,}"]
+            size = [f"{name}: {record['family']}", f"{record.get('nodes', 0):,}", f"{record.get('gpus', 0):,}"]
             rows.append([*size, status, seconds(record["times"]["whole"])])
     return table(["instance", "nodes", "GPUs", "answer", "seconds"], rows) if rows else ""
 
@@ -72,6 +73,6 @@ def _solvers(records: list[Record], by_key: dict[tuple[str, str], Record]) -> st
         rows.append([solver, f"{len(asked)} of {len(mine)}", len(found), len(best), median])
     if not rows:
         return ""
-    text = f"{len(proved)} random instances that have a plan. *asked*: those that the solver's language can say; "
-    text += "*best*: optimal in every goal.\n\n"
+    text = f"{len(proved)} random instances (small, middle, pools, tiny) that have a plan. "
+    text += "*asked*: those that the solver's language can say; *best*: optimal in every goal.\n\n"
     return text + table(["solver", "asked", "finds a plan", "best", "median s"], rows)
