@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from random import Random
 from typing import Any
 
@@ -38,6 +39,20 @@ def placed(problem: Problem) -> Plan | None:
         return None
 
 
+def plans() -> Iterator[tuple[Problem, Plan]]:
+    """Problems that have a plan, with one."""
+    for seed in range(120):
+        problem = drawn(seed)
+        found = placed(problem)
+        if found is not None:
+            yield problem, found
+
+
+def span(problem: Problem, held: dict[str, dict[object, int]]) -> int:
+    """Places per component, by their span_weight."""
+    return sum(component.span_weight * len(held[component.name]) for component in problem.components)
+
+
 def places(found: Plan, level: Level) -> dict[str, dict[object, int]]:
     """Per component its workers by node or domain, read from the plan alone."""
     facts = Facts(found.problem, found.workers)
@@ -53,16 +68,12 @@ def places(found: Plan, level: Level) -> dict[str, dict[object, int]]:
 def test_every_plan_keeps_the_bounds(level: Level) -> None:
     """Fewest places, least span, and how many workers a hosting place then has at least (Lemma 5)."""
     said = 0
-    for seed in range(120):
-        problem = drawn(seed)
-        found = placed(problem)
-        if found is None:
-            continue
+    for problem, found in plans():
         bounds = Prepared(problem, PARAMS).bounds
         held = places(found, level)
-        span = sum(component.span_weight * len(held[component.name]) for component in problem.components)
-        assert bounds.least_span(level) <= span
-        each = bounds.fewest_each(level, span)
+        value = span(problem, held)
+        assert bounds.least_span(level) <= value
+        each = bounds.fewest_each(level, value)
         for c, component in enumerate(problem.components):
             hosting = held[component.name]
             assert len(hosting) >= bounds.alone[level][c]
@@ -74,15 +85,10 @@ def test_every_plan_keeps_the_bounds(level: Level) -> None:
 def test_sets_that_plans_have_are_possible() -> None:
     """Never is a set of components called impossible that lies in one domain of a plan; some others are."""
     refused = 0
-    for seed in range(120):
-        problem = drawn(seed)
-        found = placed(problem)
-        if found is None:
-            continue
+    for problem, found in plans():
         prepared = Prepared(problem, PARAMS)
         held = places(found, "domains")
-        span = sum(component.span_weight * len(held[component.name]) for component in problem.components)
-        each = prepared.bounds.fewest_each("domains", span)
+        each = prepared.bounds.fewest_each("domains", span(problem, held))
         every = frozenset(range(prepared.job.count))
         for domain in prepared.topology.domains:
             nodes = {node.id for nodes in domain.nodes.values() for node in nodes}

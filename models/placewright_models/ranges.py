@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 
 Range = tuple[int, int]
 """Inclusive interval of node-local GPU indices."""
+Ranges = tuple[Range, ...]
 
 
 def ranges_of(indices: Iterable[int]) -> tuple[Range, ...]:

@@ -19,13 +19,12 @@ from placewright.layout.shape import Shape
 from placewright_models.cluster import DOMAIN_LEVEL, NODE_LEVEL, Node
 from placewright_models.plan import Idle, Pool, PoolNode, Worker
 from placewright_models.problem import Problem
-from placewright_models.ranges import Range, indices_of, ranges_of
+from placewright_models.ranges import Ranges, indices_of, ranges_of
 from placewright_models.workload import Component
 
 if TYPE_CHECKING:
     from placewright.encode.encoding import Encoding
 
-Ranges = tuple[Range, ...]
 Counts = dict[str, tuple[int, ...]]
 """Node id -> workers per component, used nodes only."""
 
@@ -47,15 +46,15 @@ class _Dealer:
         self.cell_of: dict[str, Cell] = {}
 
     def deal(self) -> Counts:
-        equal: dict[int, list[Area]] = {}
+        single: list[Area] = []
         for area in self.encoding.areas:
             if isinstance(area, DomainsBySet):
                 self._by_set(area)
             elif area.single_nodes:
                 self._nodes_in_order(area, area.cells)
             else:
-                equal.setdefault(id(area), []).append(area)
-        self._single_domains([area for areas in equal.values() for area in areas])
+                single.append(area)
+        self._single_domains(single)
         return self._exact_counts()
 
     # Patterns to nodes

@@ -17,10 +17,9 @@ from functools import cached_property
 from placewright_models.cluster import DOMAIN_LEVEL, Node
 from placewright_models.plan import Plan, Worker
 from placewright_models.problem import Problem
-from placewright_models.ranges import Range, ranges_of
+from placewright_models.ranges import Ranges, ranges_of
 from placewright_models.workload import Component
 
-Ranges = tuple[Range, ...]
 Unit = tuple[str, str]
 """One unit of a level: (level, name)."""
 

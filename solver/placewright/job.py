@@ -179,6 +179,10 @@ class Job:
         """Fewest GPUs that the fewest workers of c take when nothing else is there."""
         return self.gpus_for(c, self.components[c].min_workers or 0)
 
+    def workers_on(self, c: int, gpus: int) -> int:
+        """Most workers of c that so many GPUs hold."""
+        return gpus * self.per_gpu[c] if self.fractional[c] else gpus // self.width[c]
+
     def gpus_for(self, c: int, workers: int) -> int:
         """Fewest GPUs that so many workers of c take."""
         return -(-workers // self.per_gpu[c]) if self.fractional[c] else workers * self.width[c]

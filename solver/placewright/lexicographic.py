@@ -18,7 +18,7 @@ from typing import Any
 
 from ortools.sat.python import cp_model
 
-from placewright.encode.encoding import Encoding, add_to
+from placewright.encode.encoding import Encoding
 from placewright.mip import minimise
 from placewright.neighbourhood import improve, is_uneven
 from placewright.params import RESTRICTED, SolveParams, apply_to
@@ -152,9 +152,7 @@ class Search:
         while spent < self.params.probing_work and self.time_left > 0.02:
             model = self.model.clone()
             model.clear_objective()
-            add_to(model, expression <= bound)
-            for constraint in self.encoding.implied(name, bound):
-                add_to(model, constraint)
+            self.encoding.add_at_most(model, name, expression, bound)
             status, solver = self.run(1, self.params.probe_work, model=model)
             # However cheap: where nothing is possible at all, no bound is high enough.
             spent += max(solver.response_proto.deterministic_time, self.params.probing_work / 6)
@@ -345,9 +343,7 @@ def solve(
             progress(name, value, outcome.bounds[name], time.perf_counter() - search.started)
         logger.info("goal %s: %d, bound %d, %.2f s", name, value, bound, time.perf_counter() - search.started)
         search.model.clear_objective()
-        search.model.add(expression <= value)
-        for constraint in encoding.implied(name, value):
-            add_to(search.model, constraint)
+        encoding.add_at_most(search.model, name, expression, value)
         if after_goal is not None:
             after_goal(search.value)
         if not proved:

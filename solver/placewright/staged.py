@@ -12,9 +12,9 @@ from __future__ import annotations
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from itertools import product
+from itertools import product, takewhile
 from typing import Any
 
 from placewright.deal import crowding, deal
@@ -113,22 +113,25 @@ def _one_by_one(
     fallback, known = solve_staged(easier, _left(params, started, share=0.4), Topology(job, needed_levels(job)))
     if known.status == "infeasible":
         return fallback, known
-    first_left_out = next(n for n, name in enumerate(prepared.problem.goals) if name not in easier.goals)
-    before = prepared.problem.goals[:first_left_out]
-    bounds = {name: known.bounds[name] for name in before if name in known.bounds}
-    if any(name not in bounds or known.values[name] != bounds[name] for name in before):
+    before = list(takewhile(lambda name: name in easier.goals, prepared.problem.goals))
+    proved = _proved(known, before)
+    unfinished = replace(known, status="feasible", bounds={n: known.bounds[n] for n in before if n in known.bounds})
+    if len(proved) < len(before) and known.value is not None:
         # What the smaller model does not settle the larger one will not.
-        if known.value is not None:
-            return fallback, replace(known, status="feasible", bounds=bounds)
+        return fallback, unfinished
     exact = Encoding(prepared)
-    for name in before:
-        if name not in bounds or known.values[name] != bounds[name]:
-            break
-        exact.hold(name, bounds[name])
+    for name, value in proved.items():
+        exact.hold(name, value)
     found = solve(exact, _left(params, started), progress)
     if found.value is None and found.status != "infeasible" and known.value is not None:
-        return fallback, replace(known, status="feasible", bounds=bounds)
+        return fallback, unfinished
     return exact, found
+
+
+def _proved(outcome: Outcome, goals: Iterable[str]) -> dict[str, int]:
+    """Values of these goals, up to the first whose bound is not its value."""
+    met = takewhile(lambda name: name in outcome.values and outcome.values[name] == outcome.bounds.get(name), goals)
+    return {name: outcome.values[name] for name in met}
 
 
 def _without_single_domains(prepared: Prepared) -> Problem | None:
@@ -143,10 +146,8 @@ def _without_single_domains(prepared: Prepared) -> Problem | None:
 def _go_on(exact: Encoding, restricted: Encoding, first: Outcome) -> None:
     """Hold in the exact model what the restricted one proved, and start from its solution."""
     assert first.value is not None
-    for name in exact.problem.goals:
-        if name not in first.values or first.values[name] != first.bounds.get(name):
-            break
-        exact.hold(name, first.values[name])
+    for name, value in _proved(first, exact.problem.goals).items():
+        exact.hold(name, value)
     counted: dict[int, int] = {}
     for area, known in zip(exact.areas, restricted.areas, strict=True):
         for cell, source in zip(area.cells, known.cells, strict=True):

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from placewright.facts import Facts, Ranges, available_mask
+from placewright.facts import Facts, available_mask
 from placewright.goals import GOAL_BY_NAME
 from placewright.rules import RULES
 from placewright_models.errors import PlanMismatch
 from placewright_models.plan import Plan
 from placewright_models.problem import Problem
-from placewright_models.ranges import format_ranges
+from placewright_models.ranges import Ranges, format_ranges
 
 STATUSES = ("optimal", "feasible", "greedy")
 """Every status a plan can have."""

@@ -115,60 +115,8 @@ class SingleNodes(Area):
         return self.hosting((c,), weight)
 
 
-class OneDomain(Area):
-    """One domain, with a Boolean per component."""
-
-    def __init__(self, model: cp_model.CpModel, domain: Domain, name: str, count: int) -> None:
-        super().__init__([domain], name)
-        self.model = model
-        self.hosts = [model.new_bool_var(f"{name}.hosts{c}") for c in range(count)]
-        self._any: dict[tuple[int, ...], Any] = {}
-
-    def link(self, c: int) -> None:
-        """Nothing of c in the domain unless it hosts c."""
-        for cell in self.cells:
-            hosting = cell.total(Hosts((c,)))
-            if not isinstance(hosting, int):
-                self.model.add(hosting <= cell.size * self.hosts[c])
-
-    def hosting(self, components: tuple[int, ...], weight: Callable[[Domain], int] = one) -> Any:
-        if len(components) == 1:
-            return times(weight(self.domains[0]), self.hosts[components[0]])
-        known = self._any.get(components)
-        if known is None:
-            known = self._any[components] = self.model.new_bool_var(f"{self.name}.hosts{components}")
-            for c in components:
-                self.model.add(known >= self.hosts[c])
-        return times(weight(self.domains[0]), known)
-
-    def may_host(self, part: Part, c: int, weight: Callable[[Domain], int] = one) -> Any:
-        return times(weight(self.domains[0]), self.hosts[c])
-
-
-class DomainsBySet(Area):
-    """Domains, equal or not, by the set of components that they may host.
-
-    How many domains of each class chose each set is a variable; nodes of equal domains and unequal ones are counted together
-    where the set is the same.
-    """
-
-    def _sharing(self, components: tuple[int, ...]) -> list[tuple[Part, int]]:
-        """Parts that may host any of the components, and how many of them."""
-        wanted = frozenset(components)
-        return [(part, hosted) for part in self.parts if (hosted := len(wanted & (part.members or frozenset())))]
-
-    def hosting(self, components: tuple[int, ...], weight: Callable[[Domain], int] = one) -> Any:
-        return sum(part.number(weight) for part, _ in self._sharing(components))
-
-    def shared(self, components: tuple[int, ...]) -> Any | None:
-        return sum((hosted - 1) * part.number() for part, hosted in self._sharing(components) if hosted > 1)
-
-    def may_host(self, part: Part, c: int, weight: Callable[[Domain], int] = one) -> Any:
-        return part.number(weight) if part.members is not None and c in part.members else 0
-
-
-class PooledDomains(Area):
-    """Several equal domains as if their nodes could be mixed freely: a relaxation, for bounds only (see staged.py)."""
+class HostedDomains(Area):
+    """Equal domains with a number per component: how many of them host it."""
 
     def __init__(self, model: cp_model.CpModel, domains: Sequence[Domain], name: str, count: int) -> None:
         super().__init__(domains, name)
@@ -195,3 +143,33 @@ class PooledDomains(Area):
 
     def may_host(self, part: Part, c: int, weight: Callable[[Domain], int] = one) -> Any:
         return times(weight(self.domains[0]), self.hosts[c])
+
+
+class OneDomain(HostedDomains):
+    """One domain: it hosts a component or not."""
+
+
+class PooledDomains(HostedDomains):
+    """Several equal domains as if their nodes could be mixed freely: a relaxation, for bounds only (see staged.py)."""
+
+
+class DomainsBySet(Area):
+    """Domains, equal or not, by the set of components that they may host.
+
+    How many domains of each class chose each set is a variable; nodes of equal domains and unequal ones are counted together
+    where the set is the same.
+    """
+
+    def _sharing(self, components: tuple[int, ...]) -> list[tuple[Part, int]]:
+        """Parts that may host any of the components, and how many of them."""
+        wanted = frozenset(components)
+        return [(part, hosted) for part in self.parts if (hosted := len(wanted & (part.members or frozenset())))]
+
+    def hosting(self, components: tuple[int, ...], weight: Callable[[Domain], int] = one) -> Any:
+        return sum(part.number(weight) for part, _ in self._sharing(components))
+
+    def shared(self, components: tuple[int, ...]) -> Any | None:
+        return sum((hosted - 1) * part.number() for part, hosted in self._sharing(components) if hosted > 1)
+
+    def may_host(self, part: Part, c: int, weight: Callable[[Domain], int] = one) -> Any:
+        return part.number(weight) if part.members is not None and c in part.members else 0

@@ -56,6 +56,7 @@ class Bounds:
             _Domains(len(domains), domains[0], {self._classes[t]: len(nodes) for t, nodes in domains[0].nodes.items()})
             for domains in topology.domain_classes()
         ]
+        self._cliques = maximal_cliques(tuple(range(len(self.job.items))), self.job.conflicts)
         count = self.job.count
         self.alone: dict[Level, list[int]] = {"nodes": [0] * count, "domains": [0] * count}
         for c in range(count):
@@ -106,7 +107,7 @@ class Bounds:
         job = self.job
         per_node = [(node_class.shape.available, number) for node_class, number in self._nodes()]
         per_domain = [(domains.one.capacity, domains.number) for domains in self._domains]
-        for clique in maximal_cliques(tuple(range(len(job.items))), job.conflicts):
+        for clique in self._cliques:
             if len(clique) > 1:
                 members = tuple(sorted(c for i in clique for c in job.items[i].members))
                 needed = sum(max(job.least_gpus(c) for c in job.items[i].members) for i in clique)
@@ -174,7 +175,7 @@ class Bounds:
     def may_lie_together(self, members: Collection[int], domain: Domain, fewest_each: Sequence[int]) -> bool:
         """Whether the domain has GPUs for so many workers (one at least) of each of the components."""
         job = self.job
-        for clique in maximal_cliques(tuple(range(len(job.items))), job.conflicts):
+        for clique in self._cliques:
             here = [[c for c in job.items[i].members if c in members] for i in clique]
             needed = sum(max((job.gpus_for(c, max(1, fewest_each[c])) for c in item), default=0) for item in here)
             if needed > domain.capacity:

@@ -22,7 +22,7 @@ from placewright.encode.features import Feature, Workers
 from placewright.encode.mixing import Mixing
 from placewright.encode.patterns import Pattern
 from placewright.encode.prepared import Prepared
-from placewright.encode.sets import Members, Sets, in_order, support
+from placewright.encode.sets import Members, Sets, in_order
 from placewright.goals import GOAL_BY_NAME
 from placewright.rules import RULES
 from placewright_models.cluster import CLUSTER_LEVEL, DOMAIN_LEVEL, NODE_LEVEL
@@ -136,7 +136,7 @@ class Encoding:
         self.areas.append(area)
 
     def _add_domain(self, domain: Domain, usable: list[int], name: str) -> None:
-        area = OneDomain(self.model, domain, name, self.job.count)
+        area = OneDomain(self.model, [domain], name, self.job.count)
         part = Part([(1, [domain])])
         area.parts.append(part)
         for t in usable:
@@ -188,12 +188,14 @@ class Encoding:
             for t in every:
                 self._add_cell(area, part, t, f"{name}.set{'_'.join(map(str, sorted(members)))}.class{t}")
         self.areas.append(area)
-        self.mixing.note(area)
+        if self.pooled:
+            self.mixing.note(area)
 
     def _add_cell(self, area: Area, part: Part, t: int, name: str) -> None:
         """The nodes of class t in domains that chose the part's set."""
         members = part.members or frozenset()
-        inside = [pattern for pattern in self.patterns[t] or [] if support(pattern) <= members]
+        held = zip(self.patterns[t] or [], self.sets.supports(t), strict=True)
+        inside = [pattern for pattern, support in held if support <= members]
 
         def each(domain: Domain) -> int:
             return len(domain.nodes.get(t, ()))
@@ -301,9 +303,13 @@ class Encoding:
         """The goal is at most ``value``, and no longer searched: it is known that it cannot be less."""
         expression = self.objectives[name]
         if not isinstance(expression, int):
-            for constraint in (expression <= value, *self.implied(name, value)):
-                add_to(self.model, constraint)
+            self.add_at_most(self.model, name, expression, value)
             self.objectives[name] = value
+
+    def add_at_most(self, model: cp_model.CpModel, name: str, expression: Any, value: int) -> None:
+        """To this model or a copy of it: the goal is at most ``value``, and what follows from that."""
+        for constraint in (expression <= value, *self.implied(name, value)):
+            add_to(model, constraint)
 
     # Finishing and reading back
 

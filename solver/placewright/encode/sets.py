@@ -15,11 +15,6 @@ from placewright.encode.prepared import Prepared
 Members = frozenset[int]
 
 
-def support(pattern: Pattern) -> Members:
-    """The components of which a pattern holds any."""
-    return frozenset(c for c, n in enumerate(pattern) if n)
-
-
 def in_order(sets: set[Members]) -> list[Members]:
     """Small sets first."""
     return sorted(sets, key=lambda members: (len(members), sorted(members)))
@@ -35,15 +30,29 @@ class Sets:
         self.prepared = prepared
         self.patterns = patterns
         self._fewest = None if within is None else prepared.bounds.fewest_each("domains", within)
+        self._supports: dict[int, list[Members]] = {}
+        self._known: dict[tuple[tuple[int, ...], int], list[Members] | None] = {}
+
+    def supports(self, t: int) -> list[Members]:
+        """Of each pattern of node class t the components of which it holds any."""
+        if t not in self._supports:
+            self._supports[t] = [frozenset(c for c, n in enumerate(pattern) if n) for pattern in self.patterns[t] or ()]
+        return self._supports[t]
 
     def of(self, domain: Domain) -> list[Members] | None:
         """Every set that the domain may host; None where there are too many to count, or nodes are encoded one by one."""
+        # Hardly two uneven domains are equal, but most have the same classes of nodes.
+        key = (tuple(sorted(domain.nodes)), domain.capacity)
+        if key not in self._known:
+            self._known[key] = self._of(domain)
+        return self._known[key]
+
+    def _of(self, domain: Domain) -> list[Members] | None:
         supports: set[Members] = set()
         for t in domain.nodes:
-            found = self.patterns[t]
-            if found is None and self.prepared.usable(t):
+            if self.patterns[t] is None and self.prepared.usable(t):
                 return None
-            supports.update(map(support, found or ()))
+            supports.update(self.supports(t))
         sets: set[Members] = set()
         for one in supports:
             sets |= {members for members in (one, *(one | other for other in sets)) if self._possible(members, domain)}
@@ -75,6 +84,5 @@ class Sets:
                 every_class.update(usable)
                 by_set += len(sets)
                 one_by_one += len(domains) * (prepared.job.count + sum(len(self.patterns[t] or []) for t in usable))
-        supports = [support(pattern) for t in every_class for pattern in self.patterns[t] or []]
-        by_set += sum(one <= members for one in supports for members in every_set)
+        by_set += sum(one <= members for t in every_class for one in self.supports(t) for members in every_set)
         return chosen if by_set <= params.together_ratio * one_by_one else set()

@@ -122,8 +122,7 @@ def _beside_groups(
     if group is None or kept is None:
         return None
     # Groups of shares may have a GPU in common.
-    workers = capacity * job.per_gpu[a] if job.fractional[a] else capacity // job.width[a]
-    most = workers // group.workers
+    most = job.workers_on(a, capacity) // group.workers
     if most > MOST_GROUPS:
         return None
     domains = [encoding.number(f"traffic.{name}.groups{k}", len(encoding.topology.domains)) for k in range(1, most + 1)]
@@ -131,8 +130,7 @@ def _beside_groups(
     encoding.add(sum(k * number for k, number in enumerate(domains, start=1)) == kept)
     excess: Any = 0
     for k, number in enumerate(domains, start=1):
-        left = capacity - job.gpus_for(a, k * group.workers)
-        partners = left * job.per_gpu[b] if job.fractional[b] else left // job.width[b]
+        partners = job.workers_on(b, capacity - job.gpus_for(a, k * group.workers))
         excess += max(0, w_b * k * group.workers - w_a * partners) * number
     return excess
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from placewright.facts import Facts, Ranges
+from placewright.facts import Facts
 from placewright.rules.rule import Rule
 from placewright_models.plan import Plan, PoolNode
-from placewright_models.ranges import format_ranges
+from placewright_models.ranges import Ranges, format_ranges
 
 
 class Pools(Rule):

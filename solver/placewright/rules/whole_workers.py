@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from placewright.facts import Facts, Ranges
+from placewright.facts import Facts
 from placewright.rules.rule import Rule
-from placewright_models.ranges import format_ranges
+from placewright_models.ranges import Ranges, format_ranges
 from placewright_models.workload import Component
 
 
