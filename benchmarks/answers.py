@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.registry import instances
-from placewright.decode import pools_and_idle
+from placewright.decode.workers import pools_and_idle
 from placewright.facts import Facts
 from placewright.goals import GOAL_BY_NAME
 from placewright.verify import verify

@@ -15,17 +15,17 @@ from typing import Any
 from placewright.params import RESTRICTED
 
 STAGES = (
-    ("placewright.job", "Job.__init__", "build"),
-    ("placewright.encode.classes", "Topology.__init__", "build"),
-    ("placewright.encode.encoding", "Encoding.__init__", "build"),
-    ("placewright.lexicographic", "solve", "search"),
-    ("placewright.lexicographic", "minimise", "solve"),
-    ("placewright.staged", "deal", "search"),
+    ("placewright.index.job", "Job.__init__", "build"),
+    ("placewright.index.topology", "Topology.__init__", "build"),
+    ("placewright.model.encoding", "Encoding.__init__", "build"),
+    ("placewright.search.lexicographic", "solve", "search"),
+    ("placewright.search.lexicographic", "minimise", "solve"),
+    ("placewright.search.staged", "deal", "search"),
     ("placewright.explain", "quick_reasons", "explain"),
     ("placewright.explain", "explain", "explain"),
-    ("placewright.decode", "decode_counts", "decode"),
-    ("placewright.decode", "place_workers", "decode"),
-    ("placewright.decode", "pools_and_idle", "decode"),
+    ("placewright.decode.workers", "decode_counts", "decode"),
+    ("placewright.decode.workers", "place_workers", "decode"),
+    ("placewright.decode.workers", "pools_and_idle", "decode"),
     ("placewright.pipeline", "verify", "verify"),
 )
 """(module, function or method, stage). ``search`` is the search's own work between solver calls: hints, bounds."""

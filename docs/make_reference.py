@@ -5,10 +5,10 @@
     python docs/make_reference.py            # write
     python docs/make_reference.py --check    # say what is out of date, and fail
 
-The schema comes from the pydantic models in ``placewright_models/schema.py``: types and limits from their fields' checks,
-descriptions from the text below each field. It says what single values may be; how they fit together is checked when a file
-is loaded. The rest of the reference page is ``web/problem.md.template``. Modify this file when a check of
-``placewright_models/values.py`` is added (``TAKES``) or the problem file gets a new section (``problem_schema``).
+The schema comes from the pydantic models in ``placewright_models/reading/schema.py``: types and limits from their fields'
+checks, descriptions from the text below each field. It says what single values may be; how they fit together is checked when
+a file is loaded. The rest of the reference page is ``web/problem.md.template``. Modify this file when a check of
+``placewright_models/reading/values.py`` is added (``TAKES``) or the problem file gets a new section (``problem_schema``).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any
 
 from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
-from placewright_models import schema, values
+from placewright_models.reading import schema, values
 from placewright_models.workload import DEFAULT_GOALS, GOAL_NAMES
 
 HERE = Path(__file__).resolve().parent
@@ -199,7 +199,7 @@ def problem_schema() -> Json:
 
 # The reference page
 
-MADE = "<!-- Made by docs/make_reference.py; change that, or the text in placewright_models/schema.py. -->\n"
+MADE = "<!-- Made by docs/make_reference.py; change that, or the text in placewright_models/reading/schema.py. -->\n"
 
 
 def words(field: Json) -> str:
@@ -281,7 +281,7 @@ def commands_page() -> str:
 
     group: Any = typer.main.get_command(app)
     parts = [
-        MADE.replace(", or the text in placewright_models/schema.py", " or the command's file"),
+        MADE.replace(", or the text in placewright_models/reading/schema.py", " or the command's file"),
         "# Commands\n",
         _help_text(group.help),
         "Data goes to stdout, everything else to stderr. Colours appear on a terminal only; `--no-color` or the variable",

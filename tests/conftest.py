@@ -3,5 +3,7 @@
 import sys
 from pathlib import Path
 
-# At the end: a folder here may have the name of an installed package (ray) and must not hide it.
-sys.path.append(str(Path(__file__).parent))
+HERE = Path(__file__).parent
+# At the end: a folder here may have the name of an installed package (ray) and must not hide it. The mutations run the
+# verifier's tests again.
+sys.path += [str(HERE), str(HERE / "verify")]

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 
 from oracle import brute_force, plain_model
 
-from placewright.encode.classes import Topology
-from placewright.encode.prepared import needed_levels
-from placewright.job import Job
+from placewright.index.job import Job
+from placewright.index.topology import Topology
+from placewright.model.instance import needed_levels
 from placewright.params import SolveParams
 from placewright.pipeline import plan
-from placewright.staged import MOST_TOTALS, solve_staged
+from placewright.search.staged import MOST_TOTALS, solve_staged
 from placewright_models.errors import InfeasibleProblem, InvalidProblem
 from placewright_models.problem import Problem
 

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 import placewright
-from placewright.decode import pools_and_idle
+from placewright.decode.workers import pools_and_idle
 from placewright.remarks import remarks
 from placewright_models.cluster import Occupation
 from placewright_models.plan import GoalValue, Plan, Worker

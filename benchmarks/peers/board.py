@@ -1,15 +1,15 @@
 """The cluster as the rules of other schedulers see it: how many more workers (pods) fit where.
 
-Node-level fit is exact (``placewright.layout``), as a kubelet's or slurmd's would be; what the schedulers do above the node
+Node-level fit is exact (``placewright.node``), as a kubelet's or slurmd's would be; what the schedulers do above the node
 is theirs. Words that none of them has are refused in ``refuse``. Modify this file when more words are translated.
 """
 
 from __future__ import annotations
 
 from benchmarks.peers.peer import CannotExpress, Counts, NothingFound
-from placewright.job import Job
-from placewright.layout.fits import Fits
-from placewright.layout.shape import Shape
+from placewright.index.job import Job
+from placewright.node.fits import Fits
+from placewright.node.shape import Shape
 from placewright_models.cluster import Node
 from placewright_models.problem import Problem
 

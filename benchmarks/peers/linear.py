@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from math import gcd, inf
 
 from benchmarks.peers.peer import CannotExpress, Counts, TooLarge
-from placewright.job import Job
+from placewright.index.job import Job
 from placewright_models.problem import Problem
 
 Terms = list[tuple[int, int]]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from placewright.job import Job
+from placewright.index.job import Job
 from placewright_models.plan import Worker
 from placewright_models.problem import Problem
 
@@ -58,7 +58,7 @@ class Peer:
 
 def workers_of(problem: Problem, found: Found) -> dict[str, tuple[Worker, ...]]:
     """The answer as workers; ValueError where counts have no layout on their node."""
-    from placewright.decode import place_workers
+    from placewright.decode.workers import place_workers
 
     if found.workers is not None:
         return found.workers

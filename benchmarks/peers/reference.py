@@ -14,7 +14,7 @@ class Reference(Peer):
 
     def solve(self, problem: Problem, time_limit: float) -> Found:
         """Its workers, whatever rule they break."""
-        from placewright.greedy.reference_plan import reference_applies, reference_workers
+        from placewright.greedy.reference.plan import reference_applies, reference_workers
 
         if not reference_applies(problem):
             raise CannotExpress("only train, eval, env, buffer with a strategy, and nothing else")

@@ -17,8 +17,8 @@ from placewright_models.plan import Plan
 from placewright_models.plan_codec import plan_from_dict as plan_from_dict
 from placewright_models.problem import Problem
 from placewright_models.quantities import plain_number
-from placewright_models.reading import MAX_PLAN_BYTES, MAX_PROBLEM_BYTES, read_mapping
-from placewright_models.values import closest, nearest, show
+from placewright_models.reading.text import MAX_PLAN_BYTES, MAX_PROBLEM_BYTES, read_mapping
+from placewright_models.reading.values import closest, nearest, show
 from placewright_models.workload import Component, Rules
 
 _SECTIONS = ("cluster", "components", "rules", "traffic", "goals")
@@ -48,10 +48,10 @@ def load_problem(
     Raises:
         InvalidProblem: with every fault found, each with its place, what is wrong and what would be right.
     """
-    from placewright_models.checks import Context, check_components
-    from placewright_models.cluster_reading import parse_cluster
-    from placewright_models.job_reading import build_component, default_within, parse_components
-    from placewright_models.rule_checks import check_goal_sizes, parse_goals, parse_rules, parse_traffic
+    from placewright_models.reading.cluster import parse_cluster
+    from placewright_models.reading.component_checks import Context, check_components
+    from placewright_models.reading.job import build_component, default_within, parse_components
+    from placewright_models.reading.rule_checks import check_goal_sizes, parse_goals, parse_rules, parse_traffic
 
     faults: list[Fault] = []
     name = str(source) if isinstance(source, (str, Path)) else ""
@@ -194,7 +194,7 @@ def _lay_over(
     """Overlays, then excluded names, then other plans. What names a node is left out where the cluster has faults itself."""
     if not (exclude or overlays or occupied):
         return cluster
-    from placewright_models import overlay
+    from placewright_models.reading import overlay
 
     found = faults if known else []
     for index, item in enumerate(overlays):

@@ -12,7 +12,7 @@ from placewright_models.errors import Fault, InvalidProblem
 from placewright_models.plan import PLAN_FORMAT, GoalValue, Idle, Plan, Pool, PoolNode, Worker
 from placewright_models.problem import Problem
 from placewright_models.ranges import Range
-from placewright_models.values import nearest, show
+from placewright_models.reading.values import nearest, show
 
 _STATUSES = ("optimal", "feasible", "greedy")
 _MAX_INDEX = 65_535

@@ -1,7 +1,7 @@
 """Arithmetic on node-local GPU index ranges; nowhere else.
 
 A range is an inclusive interval ``(start, end)`` of node-local GPU indices. This file is used by the decoder and by the
-verifier alike, so it is tested on its own (``tests/test_ranges.py``); keep it free of anything but ranges.
+verifier alike, so it is tested on its own (``tests/models/test_ranges.py``); keep it free of anything but ranges.
 """
 
 from __future__ import annotations

@@ -11,10 +11,10 @@ from typing import Any
 
 from placewright.facts import Facts
 from placewright.goals import GOAL_BY_NAME
-from placewright.job import Job
+from placewright.index.job import Job
 from placewright.params import SolveParams
-from placewright.pause import collector_paused
 from placewright.remarks import remarks
+from placewright.search.pause import collector_paused
 from placewright.verify import verify
 from placewright_models.cluster import Node
 from placewright_models.errors import Fault, InvalidProblem, SolveTimeout
@@ -71,11 +71,11 @@ def plan(
 
 
 def _plan_cp_sat(problem: Problem, params: SolveParams, started: float, progress: Any) -> Plan:
-    from placewright.decode import decode_counts, place_workers
-    from placewright.encode.classes import Topology
-    from placewright.encode.prepared import needed_levels
+    from placewright.decode.workers import decode_counts, place_workers
     from placewright.explain import explain, quick_reasons
-    from placewright.staged import solve_staged
+    from placewright.index.topology import Topology
+    from placewright.model.instance import needed_levels
+    from placewright.search.staged import solve_staged
 
     job = Job(problem)
     with collector_paused():
@@ -94,7 +94,7 @@ def _plan_cp_sat(problem: Problem, params: SolveParams, started: float, progress
 
 def _fall_back(problem: Problem, params: SolveParams, started: float) -> Plan:
     """Nothing found and nothing proved in time: first-fit may still find a plan."""
-    from placewright.greedy.first_fit import first_fit
+    from placewright.greedy.first_fit.placing import first_fit
 
     workers = first_fit(Job(problem))
     if workers is None:
@@ -120,7 +120,7 @@ def finish(
     notes: tuple[str, ...] = (),
 ) -> Plan:
     """Measure every goal from the placement, assemble the plan, and verify it independently; ``notes`` are warnings too."""
-    from placewright.decode import pools_and_idle
+    from placewright.decode.workers import pools_and_idle
 
     facts = Facts(problem, workers)
     goals = tuple(GoalValue(name, GOAL_BY_NAME[name].measure(facts), bounds.get(name)) for name in problem.goals)

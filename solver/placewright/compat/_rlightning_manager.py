@@ -15,8 +15,8 @@ from typing import Any, ClassVar
 
 from placewright.compat._rlightning_planner import ResourcePoolPlanner, get_cluster_resources
 from placewright.compat._rlightning_problem import POOLS, Kinds
-from placewright.greedy.manual import plain_mapping
-from placewright.greedy.reference import ComponentScheduling, ResourcePool
+from placewright.greedy.reference.manual import plain_mapping
+from placewright.greedy.reference.planner import ComponentScheduling, ResourcePool
 from placewright_models.codec import dump_yaml
 from placewright_models.plan import Plan
 
@@ -240,7 +240,7 @@ def _plan_of(planner: ResourcePoolPlanner, strategy: str, env_strategy: str) -> 
     """The plan to apply; in greedy mode the reference's ranges, which must keep our rules to be carried out."""
     if planner.plan is not None:
         return planner.plan
-    from placewright.greedy.reference_plan import workers_of_pools
+    from placewright.greedy.reference.plan import workers_of_pools
     from placewright.pipeline import finish
 
     started = time.perf_counter()

@@ -1,7 +1,7 @@
 """Manual pools of RLightning, read strictly: what the reference passes over in silence is refused, all faults at once.
 
 Usage: ``read_pools(...)``, through :mod:`placewright.compat.rlightning`. The reference's own reading is
-``placewright.greedy.manual``.
+``placewright.greedy.reference.manual``.
 
 When to modify: when RLightning's manual configuration gets another form.
 """
@@ -14,8 +14,8 @@ from itertools import accumulate
 from typing import Any
 
 from placewright.compat._rlightning_problem import Kind, Kinds, PlannedPool
-from placewright.greedy.manual import component_entries, plain_mapping
-from placewright.greedy.resource_pool import NodeResource, ResourcePool
+from placewright.greedy.reference.manual import component_entries, plain_mapping
+from placewright.greedy.reference.resource_pool import NodeResource, ResourcePool
 from placewright_models.errors import Fault, InvalidProblem
 from placewright_models.plan import Worker
 from placewright_models.quantities import UNITS, natural_key, units_of

@@ -13,9 +13,9 @@ from typing import Any
 
 from placewright.compat._rlightning_manual import read_pools
 from placewright.compat._rlightning_problem import POOLS, Kinds, cluster_section, planned_pools, problem_section
-from placewright.greedy.manual import plain_mapping
-from placewright.greedy.reference import ComponentScheduling, ResourcePool
-from placewright.greedy.reference import ResourcePoolPlanner as _ReferencePlanner
+from placewright.greedy.reference.manual import plain_mapping
+from placewright.greedy.reference.planner import ComponentScheduling, ResourcePool
+from placewright.greedy.reference.planner import ResourcePoolPlanner as _ReferencePlanner
 from placewright.params import SolveParams
 from placewright_models.codec import load_problem
 from placewright_models.errors import InfeasibleProblem
@@ -186,7 +186,7 @@ class ResourcePoolPlanner(_ReferencePlanner):
 
     def _manual_plan(self, pools: Mapping[str, ResourcePool], placed: Mapping[str, tuple[Worker, ...]]) -> Plan:
         """The written pools as a plan, to apply; it is as it is, and no goal was looked at."""
-        from placewright.decode import pools_and_idle
+        from placewright.decode.workers import pools_and_idle
 
         kinds = {kind.name: kind for kind in self._kinds.all}
         owner: dict[str, str] = {}

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from placewright.greedy.reference import ComponentScheduling, Scheduling
-from placewright.greedy.resource_pool import NodeResource, ResourcePool
+from placewright.greedy.reference.planner import ComponentScheduling, Scheduling
+from placewright.greedy.reference.resource_pool import NodeResource, ResourcePool
 from placewright_models.plan import Plan
 
 POOLS = {"disaggregate": ("train_pool", "rollout_pool"), "colocate": ("global_pool",)}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from placewright.greedy.reference import ComponentScheduling, NodeResource, ResourcePool, ResourcePoolPlanner
+from placewright.greedy.reference.planner import ComponentScheduling, NodeResource, ResourcePool, ResourcePoolPlanner
 from placewright_models.ranges import format_ranges, ranges_of
 
 _ACTORS_PER_GPU = 10

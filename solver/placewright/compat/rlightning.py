@@ -16,7 +16,7 @@ from __future__ import annotations
 from placewright.compat._rlightning_manager import GlobalResourceManager, get_global_resource_manager
 from placewright.compat._rlightning_planner import InfeasibleScheduling, ResourcePoolPlanner, get_cluster_resources
 from placewright.compat._rlightning_problem import PlannedPool
-from placewright.greedy.reference import (
+from placewright.greedy.reference.planner import (
     ComponentAllocation,
     ComponentScheduling,
     NodeResource,

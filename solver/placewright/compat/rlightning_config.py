@@ -18,8 +18,8 @@ from typing import Any
 
 from placewright.compat._rlightning_problem import Kinds
 from placewright.compat.check_report import CheckReport
-from placewright.greedy.manual import component_entries, parse_index_string, plain_mapping
-from placewright.greedy.reference import ComponentScheduling, NodeResource, Scheduling
+from placewright.greedy.reference.manual import component_entries, parse_index_string, plain_mapping
+from placewright.greedy.reference.planner import ComponentScheduling, NodeResource, Scheduling
 from placewright_models.codec import load_problem, problem_to_dict
 from placewright_models.errors import Fault, InvalidProblem
 from placewright_models.problem import Problem

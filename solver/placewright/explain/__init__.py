@@ -18,7 +18,7 @@ from placewright_models.errors import InfeasibleProblem
 from placewright_models.problem import Problem
 
 if TYPE_CHECKING:
-    from placewright.encode.classes import Topology
+    from placewright.index.topology import Topology
 
 __all__ = ["explain", "quick_reasons"]
 

@@ -31,12 +31,12 @@ class Questions:
 
     def feasible(self, problem: Problem) -> bool | None:
         """Whether the problem has a placement; None where time ran out."""
-        from placewright.encode.classes import Topology
-        from placewright.encode.encoding import Encoding
-        from placewright.encode.prepared import Prepared
         from placewright.explain.quick import impossible
-        from placewright.job import Job
-        from placewright.lexicographic import solve
+        from placewright.index.job import Job
+        from placewright.index.topology import Topology
+        from placewright.model.encoding import Encoding
+        from placewright.model.instance import Prepared
+        from placewright.search.lexicographic import solve
 
         topology = Topology(Job(problem), problem.cluster.levels)
         if impossible(problem, topology):
@@ -56,9 +56,9 @@ class Questions:
 
     def most_workers(self, problem: Problem, name: str) -> int | None:
         """The most workers of a component that fit into the problem, exact; None where time ran out."""
-        from placewright.encode.encoding import Encoding
-        from placewright.encode.prepared import Prepared
-        from placewright.lexicographic import solve
+        from placewright.model.encoding import Encoding
+        from placewright.model.instance import Prepared
+        from placewright.search.lexicographic import solve
 
         components = tuple(
             replace(component, min_workers=0, priority=1) if component.name == name else component

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from placewright.encode.local import Local
 from placewright.explain.quick import Counted
 from placewright.explain.shortage import free_of
-from placewright.job import Job
-from placewright.layout.span import maximal_cliques
+from placewright.index.job import Job
+from placewright.model.local import Local
+from placewright.node.conflicts import maximal_cliques
 from placewright_models.cluster import DOMAIN_LEVEL, Node
 from placewright_models.problem import Problem
 from placewright_models.quantities import UNITS, format_memory, plain_number

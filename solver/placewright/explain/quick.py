@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from placewright.encode.classes import Topology
-from placewright.encode.local import Local
 from placewright.explain.requirements import Requirement, requirements_of
-from placewright.job import Job
-from placewright.layout.span import maximal_cliques
+from placewright.index.job import Job
+from placewright.index.topology import Topology
+from placewright.model.local import Local
+from placewright.node.conflicts import maximal_cliques
 from placewright_models.problem import Problem
 
 

@@ -11,7 +11,7 @@ from placewright.export import env, json_file, nemo_rl, rlightning, text, verl, 
 from placewright.export.target import ExportRefused, Target
 from placewright_models.errors import Fault, InvalidProblem
 from placewright_models.plan import Plan
-from placewright_models.values import nearest
+from placewright_models.reading.values import nearest
 
 TARGETS: tuple[Target, ...] = (
     text.TARGET,

@@ -11,7 +11,7 @@ from placewright.facts import Facts
 from placewright.goals.span import Span
 
 if TYPE_CHECKING:
-    from placewright.encode.encoding import Encoding
+    from placewright.model.encoding import Encoding
 
 
 class DomainSpan(Span):

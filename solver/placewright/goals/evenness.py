@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from placewright.encode.even import squares
 from placewright.facts import Facts
 from placewright.goals.goal import Goal
+from placewright.model.even import squares
 
 if TYPE_CHECKING:
-    from placewright.encode.encoding import Encoding
+    from placewright.model.encoding import Encoding
 
 
 class Evenness(Goal):

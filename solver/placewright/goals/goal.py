@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from placewright.facts import Facts
 
 if TYPE_CHECKING:
-    from placewright.encode.classes import Topology
-    from placewright.encode.encoding import Encoding
-    from placewright.job import Job
+    from placewright.index.job import Job
+    from placewright.index.topology import Topology
+    from placewright.model.encoding import Encoding
 
 
 class Goal:
@@ -42,7 +42,7 @@ class Goal:
         return iter(())
 
     def exact(self, job: Job) -> Iterator[int]:
-        """Components whose exact count on each node the goal looks at (see encode/patterns.py)."""
+        """Components whose exact count on each node the goal looks at (see model/patterns.py)."""
         return iter(())
 
     def per_domain(self, job: Job, topology: Topology) -> bool:

@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from placewright.encode.features import Hosts, Quotient
 from placewright.facts import Facts
+from placewright.frame.features import Hosts, Quotient
 from placewright.goals.goal import Goal
 from placewright.rules.segments import by_size
 from placewright_models.cluster import DOMAIN_LEVEL, NODE_LEVEL
 from placewright_models.workload import Component, Group
 
 if TYPE_CHECKING:
-    from placewright.encode.classes import Topology
-    from placewright.encode.encoding import Encoding
-    from placewright.job import Job
+    from placewright.index.job import Job
+    from placewright.index.topology import Topology
+    from placewright.model.encoding import Encoding
 
 
 class GroupsSplit(Goal):

@@ -12,7 +12,7 @@ from placewright.facts import Facts
 from placewright.goals.goal import Goal
 
 if TYPE_CHECKING:
-    from placewright.encode.encoding import Encoding
+    from placewright.model.encoding import Encoding
 
 
 class Moves(Goal):

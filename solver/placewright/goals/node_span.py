@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from placewright.encode.features import Hosts
 from placewright.facts import Facts
+from placewright.frame.features import Hosts
 from placewright.goals.span import Span
 
 if TYPE_CHECKING:
-    from placewright.encode.encoding import Encoding
+    from placewright.model.encoding import Encoding
 
 
 class NodeSpan(Span):

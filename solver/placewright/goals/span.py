@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from placewright.goals.goal import Goal
 
 if TYPE_CHECKING:
-    from placewright.encode.bounds import Level
-    from placewright.encode.encoding import Encoding
+    from placewright.model.bounds import Level
+    from placewright.model.encoding import Encoding
 
 
 class Span(Goal):

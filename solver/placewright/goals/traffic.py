@@ -9,18 +9,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import gcd, lcm
 from typing import TYPE_CHECKING, Any
 
-from placewright.encode.features import Excess
 from placewright.facts import Facts
+from placewright.frame.features import Excess
 from placewright.goals.goal import Goal
 from placewright_models.errors import Fault, InvalidProblem
 from placewright_models.workload import Component
 
 if TYPE_CHECKING:
-    from placewright.encode.cells import Cell
-    from placewright.encode.classes import Topology
-    from placewright.encode.encoding import Encoding
-    from placewright.encode.mixing import Mixed
-    from placewright.job import Job
+    from placewright.index.job import Job
+    from placewright.index.topology import Topology
+    from placewright.model.cells import Cell
+    from placewright.model.encoding import Encoding
+    from placewright.model.mixing import Mixed
 
 
 class TrafficCost(Goal):

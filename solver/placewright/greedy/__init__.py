@@ -35,7 +35,7 @@ def plan_greedy(problem: Problem, started: float) -> Plan:
         ReferenceRefused, ReferenceStopped: the ValueError or RuntimeError of the reference.
         PlanMismatch: the reference's answer breaks a hard rule.
     """
-    from placewright.greedy.reference_plan import reference_applies, reference_workers
+    from placewright.greedy.reference.plan import reference_applies, reference_workers
     from placewright.pipeline import finish
 
     if reference_applies(problem):
@@ -46,8 +46,8 @@ def plan_greedy(problem: Problem, started: float) -> Plan:
         except RuntimeError as error:
             raise ReferenceStopped(str(error)) from error
         return finish(problem, list(problem.cluster.nodes), workers, started, "greedy", "greedy", {})
-    from placewright.greedy.first_fit import first_fit
-    from placewright.job import Job
+    from placewright.greedy.first_fit.placing import first_fit
+    from placewright.index.job import Job
 
     found = first_fit(Job(problem))
     if found is None:

@@ -13,7 +13,7 @@ from placewright.rules.rule import Rule
 from placewright_models.ranges import format_ranges
 
 if TYPE_CHECKING:
-    from placewright.job import Job
+    from placewright.index.job import Job
 
 
 class Colocate(Rule):

@@ -9,18 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from placewright.encode.features import Hosts
 from placewright.facts import Facts, Unit, some
+from placewright.frame.features import Hosts
 from placewright.rules.rule import Rule
 from placewright.rules.segments import by_size, whole_node_counts
 from placewright_models.cluster import CLUSTER_LEVEL, DOMAIN_LEVEL, NODE_LEVEL
 from placewright_models.workload import Component, Group
 
 if TYPE_CHECKING:
-    from placewright.encode.cells import Cell
-    from placewright.encode.classes import NodeClass, Topology
-    from placewright.encode.encoding import Encoding
-    from placewright.job import Job
+    from placewright.index.job import Job
+    from placewright.index.topology import NodeClass, Topology
+    from placewright.model.cells import Cell
+    from placewright.model.encoding import Encoding
 
 
 class Groups(Rule):

@@ -9,14 +9,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from placewright.encode.features import Equals
 from placewright.facts import Facts
+from placewright.frame.features import Equals
 from placewright.rules.rule import Rule
 
 if TYPE_CHECKING:
-    from placewright.encode.classes import NodeClass
-    from placewright.encode.encoding import Encoding
-    from placewright.job import Job
+    from placewright.index.job import Job
+    from placewright.index.topology import NodeClass
+    from placewright.model.encoding import Encoding
 
 
 class PerNode(Rule):

@@ -12,7 +12,7 @@ from placewright.facts import Facts
 from placewright.rules.rule import Rule
 
 if TYPE_CHECKING:
-    from placewright.job import Job
+    from placewright.index.job import Job
 
 
 class PerNodeOf(Rule):

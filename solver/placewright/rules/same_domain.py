@@ -12,7 +12,7 @@ from placewright.facts import Facts, some
 from placewright.rules.rule import Rule
 
 if TYPE_CHECKING:
-    from placewright.encode.encoding import Encoding
+    from placewright.model.encoding import Encoding
 
 
 class SameDomain(Rule):

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from placewright.encode.features import Hosts
 from placewright.facts import Facts, some
+from placewright.frame.features import Hosts
 from placewright.rules.rule import Rule
 
 if TYPE_CHECKING:
-    from placewright.encode.encoding import Encoding
+    from placewright.model.encoding import Encoding
 
 
 class SameNode(Rule):

@@ -8,18 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from placewright.encode.features import Hosts
 from placewright.facts import Facts
+from placewright.frame.features import Hosts
 from placewright.rules.rule import Rule
 from placewright_models.cluster import DOMAIN_LEVEL
 from placewright_models.workload import Component
 
 if TYPE_CHECKING:
-    from placewright.encode.areas import Area, Part
-    from placewright.encode.cells import Cell
-    from placewright.encode.classes import Domain, NodeClass, Topology
-    from placewright.encode.encoding import Encoding
-    from placewright.job import Job
+    from placewright.index.job import Job
+    from placewright.index.topology import Domain, NodeClass, Topology
+    from placewright.model.blocks import Area, Part
+    from placewright.model.cells import Cell
+    from placewright.model.encoding import Encoding
 
 
 class Segments(Rule):

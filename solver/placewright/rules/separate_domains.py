@@ -13,9 +13,9 @@ from placewright.facts import Facts
 from placewright.rules.rule import Rule
 
 if TYPE_CHECKING:
-    from placewright.encode.classes import NodeClass
-    from placewright.encode.encoding import Encoding
-    from placewright.job import Job
+    from placewright.index.job import Job
+    from placewright.index.topology import NodeClass
+    from placewright.model.encoding import Encoding
 
 
 class SeparateDomains(Rule):

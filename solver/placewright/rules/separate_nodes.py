@@ -13,8 +13,8 @@ from placewright.facts import Facts
 from placewright.rules.rule import Rule
 
 if TYPE_CHECKING:
-    from placewright.encode.classes import NodeClass
-    from placewright.job import Job
+    from placewright.index.job import Job
+    from placewright.index.topology import NodeClass
 
 
 class SeparateNodes(Rule):

@@ -1,0 +1,1 @@
+"""From files and plain data to a complete problem, with every fault named."""

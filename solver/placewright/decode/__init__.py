@@ -1,0 +1,1 @@
+"""From counts per node to workers on GPUs, pools and idle GPUs."""

@@ -1,0 +1,1 @@
+"""What rules and goals may see of a model."""

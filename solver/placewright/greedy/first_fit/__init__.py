@@ -1,0 +1,1 @@
+"""First-fit: largest unit first, in topological order, every hard rule kept."""

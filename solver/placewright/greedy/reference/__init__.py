@@ -1,0 +1,1 @@
+"""RLightning's planner to the letter (reference.md)."""

@@ -1,0 +1,1 @@
+"""How a model is solved: goal by goal, within the time limit."""
