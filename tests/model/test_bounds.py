@@ -12,8 +12,8 @@ from middle import equal_file, uneven_file
 from oracle import plain_model
 
 from placewright.facts import Facts
+from placewright.frame.frame import Place
 from placewright.model.blocks import DomainsBySet
-from placewright.model.bounds import Level
 from placewright.model.encoding import Encoding
 from placewright.model.instance import Prepared
 from placewright.params import SolveParams
@@ -53,7 +53,7 @@ def span(problem: Problem, held: dict[str, dict[object, int]]) -> int:
     return sum(component.span_weight * len(held[component.name]) for component in problem.components)
 
 
-def places(found: Plan, level: Level) -> dict[str, dict[object, int]]:
+def places(found: Plan, level: Place) -> dict[str, dict[object, int]]:
     """Per component its workers by node or domain, read from the plan alone."""
     facts = Facts(found.problem, found.workers)
     held: dict[str, dict[object, int]] = {}
@@ -65,7 +65,7 @@ def places(found: Plan, level: Level) -> dict[str, dict[object, int]]:
 
 
 @pytest.mark.parametrize("level", ["nodes", "domains"])
-def test_every_plan_keeps_the_bounds(level: Level) -> None:
+def test_every_plan_keeps_the_bounds(level: Place) -> None:
     """Fewest places, least span, and how many workers a hosting place then has at least (Lemma 5)."""
     said = 0
     for problem, found in plans():

@@ -169,26 +169,26 @@ class _Dealer:
         order = [node.id for node in self.encoding.topology.order if node.id in self.held]
         counts = {node_id: list(self.held[node_id]) for node_id in order}
         for c in range(self.job.count):
-            if c in self.encoding.exact:
+            if c in self.encoding.needs.exact:
                 continue
-            groups: dict[int, list[str]] = {}
-            totals: dict[int, int] = {}
-            by_cell = c in self.encoding.cell_workers_needed
+            groups: dict[str, list[str]] = {}
+            totals: dict[str, int] = {}
+            by_cell = c in self.encoding.needs.per_place
             for node_id in order:
                 if not counts[node_id][c]:
                     continue
                 cell = self.cell_of[node_id]
                 if not isinstance(cell, PatternCell):
                     continue
-                key = id(cell) if by_cell else 0
+                key = cell.name if by_cell else ""
                 groups.setdefault(key, []).append(node_id)
                 if by_cell and key not in totals:
-                    totals[key] = self.value(self.encoding.cell_workers(cell, c))
+                    totals[key] = self.value(cell.numbers[c])
             if not by_cell:
                 fixed = sum(
                     counts[node_id][c] for node_id in order if not isinstance(self.cell_of[node_id], PatternCell)
                 )
-                totals[0] = self.value(self.encoding.placed[c]) - fixed
+                totals[""] = self.value(self.encoding.placed[c]) - fixed
             for key, node_ids in groups.items():
                 room = [counts[node_id][c] for node_id in node_ids]
                 share = spread_evenly if self.job.components[c].spread == "even" else pack

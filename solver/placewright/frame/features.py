@@ -9,10 +9,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-if TYPE_CHECKING:
-    from placewright.model.cells import NodeVariables
+
+class NodeVariables(Protocol):
+    """One node with a variable per component: ``x[c]`` workers (an expression), at most ``most[c]``."""
+
+    @property
+    def name(self) -> str:
+        """Unique in the model."""
+        ...
+
+    @property
+    def model(self) -> Any:
+        """The ``CpModel``."""
+        ...
+
+    @property
+    def x(self) -> Sequence[Any]:
+        """Workers of each component."""
+        ...
+
+    @property
+    def most(self) -> Sequence[int]:
+        """The most workers of each component."""
+        ...
+
+    def hosts(self, components: tuple[int, ...]) -> Any:
+        """1 where the node hosts any of the components, as an expression."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +95,7 @@ class Quotient:
         return counts[self.c] // self.size
 
     def express(self, node: NodeVariables) -> Any:
-        quotient = node.model.new_int_var(0, node.most[self.c] // self.size, f"{node.name}.groups{self.c}")
+        quotient = node.model.new_int_var(0, node.most[self.c] // self.size, f"{node.name}.groups{self.c}.{self.size}")
         node.model.add(self.size * quotient <= node.x[self.c])
         return quotient
 

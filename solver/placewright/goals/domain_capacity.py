@@ -11,7 +11,7 @@ from placewright.facts import Facts
 from placewright.goals.goal import Goal
 
 if TYPE_CHECKING:
-    from placewright.model.encoding import Encoding
+    from placewright.frame.frame import Frame
 
 
 class DomainCapacity(Goal):
@@ -30,7 +30,7 @@ class DomainCapacity(Goal):
                 total += node.available_gpus
         return total
 
-    def expression(self, encoding: Encoding) -> Any:
+    def expression(self, frame: Frame) -> Any:
         """Available GPUs of each domain that hosts anything."""
-        everything = tuple(range(encoding.job.count))
-        return sum(area.hosting(everything, lambda domain: domain.capacity) for area in encoding.areas)
+        everything = tuple(range(frame.job.count))
+        return sum(domains.hosting(everything, lambda domain: domain.capacity) for domains in frame.domains)

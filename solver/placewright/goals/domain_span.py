@@ -11,7 +11,7 @@ from placewright.facts import Facts
 from placewright.goals.span import Span
 
 if TYPE_CHECKING:
-    from placewright.model.encoding import Encoding
+    from placewright.frame.frame import Frame
 
 
 class DomainSpan(Span):
@@ -29,11 +29,11 @@ class DomainSpan(Span):
             if component.span_weight
         )
 
-    def expression(self, encoding: Encoding) -> Any:
+    def expression(self, frame: Frame) -> Any:
         """Domains that may host each component."""
         return sum(
-            component.span_weight * area.hosting((c,))
-            for area in encoding.areas
-            for c, component in enumerate(encoding.job.components)
+            component.span_weight * domains.hosting((c,))
+            for domains in frame.domains
+            for c, component in enumerate(frame.job.components)
             if component.span_weight
         )

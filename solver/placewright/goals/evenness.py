@@ -8,18 +8,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from placewright.facts import Facts
+from placewright.frame.needs import Needs
 from placewright.goals.goal import Goal
-from placewright.model.even import squares
 
 if TYPE_CHECKING:
-    from placewright.model.encoding import Encoding
+    from placewright.frame.frame import Frame
+    from placewright.index.job import Job
 
 
 class Evenness(Goal):
     """Sum over nodes of the squared number of workers, for ``spread: even``."""
 
     name = "evenness"
-    built_last = True
 
     def measure(self, facts: Facts) -> int:
         """Sums squares."""
@@ -30,8 +30,12 @@ class Evenness(Goal):
             for count in facts.x[component.name].values()
         )
 
-    def expression(self, encoding: Encoding) -> Any:
+    def needs(self, job: Job) -> Needs:
+        """Squares of those components."""
+        return Needs(squares=frozenset(c for c, component in enumerate(job.components) if component.spread == "even"))
+
+    def expression(self, frame: Frame) -> Any:
         """Squared counts of the components that are to be spread evenly."""
         return sum(
-            squares(encoding, c) for c, component in enumerate(encoding.job.components) if component.spread == "even"
+            frame.squares(c) for c, component in enumerate(frame.job.components) if component.spread == "even"
         )

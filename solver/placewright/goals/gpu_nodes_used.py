@@ -8,10 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from placewright.facts import Facts
+from placewright.frame.needs import Needs
 from placewright.goals.goal import Goal
 
 if TYPE_CHECKING:
-    from placewright.model.encoding import Encoding
+    from placewright.frame.frame import Frame
+    from placewright.index.job import Job
 
 
 class GpuNodesUsed(Goal):
@@ -29,11 +31,16 @@ class GpuNodesUsed(Goal):
             if facts.nodes[node_id].gpus > 0
         )
 
-    def expression(self, encoding: Encoding) -> Any:
-        """CPU-only workers in cells whose nodes have GPUs."""
-        counted = [
-            c
-            for c, component in enumerate(encoding.job.components)
-            if component.gpus == 0 and component.per_node_of is None
-        ]
-        return sum(encoding.workers(cell, c) for c in counted for cell in encoding.cells if cell.node_class.gpus)
+    def needs(self, job: Job) -> Needs:
+        """How many of them are on the nodes with GPUs."""
+        return Needs(per_place=frozenset(_counted(job)))
+
+    def expression(self, frame: Frame) -> Any:
+        """CPU-only workers on nodes that have GPUs."""
+        nodes = [some for some in frame.nodes if some.node_class.gpus]
+        return sum(frame.workers(nodes, c) for c in _counted(frame.job))
+
+
+def _counted(job: Job) -> list[int]:
+    """Components without GPU that have a choice of nodes."""
+    return [c for c, component in enumerate(job.components) if component.gpus == 0 and component.per_node_of is None]

@@ -5,20 +5,20 @@ Modify this file when a split group is counted otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from placewright.facts import Facts
 from placewright.frame.features import Hosts, Quotient
+from placewright.frame.frame import by_size
+from placewright.frame.needs import Needs
 from placewright.goals.goal import Goal
-from placewright.rules.segments import by_size
-from placewright_models.cluster import DOMAIN_LEVEL, NODE_LEVEL
+from placewright_models.cluster import CLUSTER_LEVEL, DOMAIN_LEVEL, NODE_LEVEL
 from placewright_models.workload import Component, Group
 
 if TYPE_CHECKING:
+    from placewright.frame.frame import Frame
     from placewright.index.job import Job
     from placewright.index.topology import Topology
-    from placewright.model.encoding import Encoding
 
 
 class GroupsSplit(Goal):
@@ -38,13 +38,20 @@ class GroupsSplit(Goal):
                 total += _segments(facts, component, component.segment_size)
         return total
 
-    def exact(self, job: Job) -> Iterator[int]:
-        """Preferred groups that lie on one node somewhere."""
+    def needs(self, job: Job) -> Needs:
+        """Preferred groups, in all and per unit; their exact counts where a single node is a unit."""
+        exact, per_place, groups = set(), set(), set()
         for c, component in enumerate(job.components):
             group = component.group
-            if group is not None and not group.required:
-                if group.within == NODE_LEVEL or job.unknown_somewhere(group.within):
-                    yield c
+            if group is None or group.required or group.within == CLUSTER_LEVEL:
+                continue
+            if group.within == NODE_LEVEL or job.unknown_somewhere(group.within):
+                exact.add(c)
+            if group.within != NODE_LEVEL:
+                groups.add((c, group.within))
+                if not job.whole_node_group(c):
+                    per_place.add(c)
+        return Needs(frozenset(exact), frozenset(per_place), frozenset(groups))
 
     def per_domain(self, job: Job, topology: Topology) -> bool:
         """Wholeness is counted domain by domain."""
@@ -54,70 +61,62 @@ class GroupsSplit(Goal):
             for component in job.components
         )
 
-    def expression(self, encoding: Encoding) -> Any:
+    def expression(self, frame: Frame) -> Any:
         """All groups minus those kept whole, each kept group a whole number per unit."""
         total: Any = 0
-        for c, component in enumerate(encoding.job.components):
+        for c, component in enumerate(frame.job.components):
             group = component.group
-            if group is not None and not group.required:
-                if encoding.job.whole_node_group(c):
-                    total += self._of_nodes(encoding, c, group.within, None)
-                else:
-                    total += self._of_workers(encoding, c, group)
+            if group is not None and not group.required and group.within != CLUSTER_LEVEL:
+                # The rule of groups ties these to the workers.
+                (everywhere,) = frame.units(CLUSTER_LEVEL)
+                total += sum(frame.groups(everywhere, c).values()) - self._kept(frame, c, group)
             if component.segment_size is not None and not component.segment_required:
-                total += self._of_nodes(encoding, c, DOMAIN_LEVEL, component.segment_size)
+                total += self._segments(frame, c, component.segment_size)
         return total
 
-    def _of_workers(self, encoding: Encoding, c: int, group: Group) -> Any:
-        in_all = encoding.number(f"groups{c}")
-        encoding.add(encoding.placed[c] == group.workers * in_all)
-        kept: Any = 0
+    def _kept(self, frame: Frame, c: int, group: Group) -> Any:
+        """Groups that are inside one unit (at most that many)."""
+        whole_nodes = frame.job.whole_node_group(c)
         if group.within == NODE_LEVEL:
-            return in_all - encoding.total(Quotient(c, group.workers))
-        for cells, alone in encoding.unit_cells(group.within):
-            if alone:
-                kept += sum(cell.total(Quotient(c, group.workers)) for cell in cells)
+            return 0 if whole_nodes else frame.total(Quotient(c, group.workers))
+        kept: Any = 0
+        for unit in frame.units(group.within):
+            if unit.alone:
+                # One group of whole nodes fills at least two.
+                kept += 0 if whole_nodes else sum(some.total(Quotient(c, group.workers)) for some in unit.nodes)
                 continue
-            whole = encoding.number(f"groups{c}.kept")
-            encoding.add(group.workers * whole <= sum(encoding.workers(cell, c) for cell in cells))
-            if group.within == DOMAIN_LEVEL:
-                encoding.mixing.bound_groups(whole, cells, c, group.workers)
-                encoding.mixing.note_groups(whole, cells, c)
-            kept += whole
-        return in_all - kept
+            for size, whole in frame.groups(unit, c).items():
+                if size:
+                    hosts = sum(some.total(Hosts((c,))) for some in by_size(unit.nodes)[size])
+                    frame.add((frame.job.nodes_per_group(c, size) or 1) * whole <= hosts)
+                else:
+                    frame.add(group.workers * whole <= frame.workers(unit.nodes, c))
+                kept += whole
+        return kept
 
-    def _of_nodes(self, encoding: Encoding, c: int, level: str, segment_size: int | None) -> Any:
-        """Groups of whole nodes, or segments where ``segment_size`` is given, per unit of the level and node size."""
-
-        def nodes_of(size: int) -> int | None:
-            return segment_size or encoding.job.nodes_per_group(c, size)
-
+    def _segments(self, frame: Frame, c: int, nodes_each: int) -> Any:
+        """Segments in all minus whole segments per domain, by node size."""
         total: Any = 0
-        for size, cells in by_size(encoding.cells).items():
-            hosts = sum(cell.total(Hosts((c,))) for cell in cells)
-            nodes = nodes_of(size)
-            if nodes is not None and not isinstance(hosts, int):
-                in_all = encoding.number(f"groups{c}.{size}")
-                encoding.add(hosts == nodes * in_all)
+        for size, nodes in by_size(frame.nodes).items():
+            hosts = sum(some.total(Hosts((c,))) for some in nodes)
+            if not isinstance(hosts, int):
+                in_all = frame.number(f"split.segments{c}.{size}")
+                frame.add(hosts == nodes_each * in_all)
                 total += in_all
-        if level == NODE_LEVEL:
-            return total
-        for cells, alone in encoding.unit_cells(level):
-            if alone:
+        for unit in frame.units(DOMAIN_LEVEL):
+            if unit.alone:
                 continue
-            mixed = encoding.mixing.of(cells, c) if level == DOMAIN_LEVEL else None
-            for size, some_cells in by_size(cells).items():
-                hosts = sum(cell.total(Hosts((c,))) for cell in some_cells)
-                nodes = nodes_of(size)
-                if nodes is not None and not isinstance(hosts, int):
-                    whole = encoding.number(f"groups{c}.{size}.kept")
-                    encoding.add(nodes * whole <= hosts)
-                    if mixed is not None:
-                        if segment_size is None:
-                            encoding.mixing.note_groups(whole, cells, c)
-                        there = sum(len(n) for t, n in mixed.domain.nodes.items() if encoding.topology.classes[t].gpus == size)
-                        encoding.add(whole <= there // nodes * mixed.hosting)
-                    total -= whole
+            mixed = frame.mixed(unit, c)
+            for size, nodes in by_size(unit.nodes).items():
+                hosts = sum(some.total(Hosts((c,))) for some in nodes)
+                if isinstance(hosts, int):
+                    continue
+                whole = frame.number(f"{unit.name}.split.segments{c}.{size}")
+                frame.add(nodes_each * whole <= hosts)
+                if mixed is not None:
+                    there = sum(len(n) for t, n in mixed.domain.nodes.items() if frame.topology.classes[t].gpus == size)
+                    frame.add(whole <= there // nodes_each * mixed.hosting)
+                total -= whole
         return total
 
 

@@ -12,7 +12,7 @@ from placewright.facts import Facts
 from placewright.goals.goal import Goal
 
 if TYPE_CHECKING:
-    from placewright.model.encoding import Encoding
+    from placewright.frame.frame import Frame
 
 
 class Moves(Goal):
@@ -33,6 +33,6 @@ class Moves(Goal):
             total += min(len(before), len(workers)) - kept.total()
         return total
 
-    def expression(self, encoding: Encoding) -> Any:
+    def expression(self, frame: Frame) -> Any:
         """Not part of this version's model: ``plan`` refuses a previous plan before anything is encoded."""
         raise ValueError("the goal moves needs a previous plan, which this version does not take")

@@ -12,7 +12,7 @@ from placewright.frame.features import Hosts
 from placewright.goals.span import Span
 
 if TYPE_CHECKING:
-    from placewright.model.encoding import Encoding
+    from placewright.frame.frame import Frame
 
 
 class NodeSpan(Span):
@@ -25,10 +25,10 @@ class NodeSpan(Span):
         """Counts nodes per component."""
         return sum(component.span_weight * len(facts.x[component.name]) for component in facts.problem.components)
 
-    def expression(self, encoding: Encoding) -> Any:
+    def expression(self, frame: Frame) -> Any:
         """Nodes whose pattern holds each component."""
         return sum(
-            component.span_weight * encoding.total(Hosts((c,)))
-            for c, component in enumerate(encoding.job.components)
+            component.span_weight * frame.total(Hosts((c,)))
+            for c, component in enumerate(frame.job.components)
             if component.span_weight
         )

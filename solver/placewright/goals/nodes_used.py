@@ -12,7 +12,7 @@ from placewright.frame.features import Hosts
 from placewright.goals.goal import Goal
 
 if TYPE_CHECKING:
-    from placewright.model.encoding import Encoding
+    from placewright.frame.frame import Frame
 
 
 class NodesUsed(Goal):
@@ -24,10 +24,10 @@ class NodesUsed(Goal):
         """Counts nodes."""
         return len(facts.on)
 
-    def expression(self, encoding: Encoding) -> Any:
+    def expression(self, frame: Frame) -> Any:
         """Nodes with any pattern but the empty one."""
-        return encoding.total(Hosts(tuple(range(encoding.job.count))))
+        return frame.total(Hosts(tuple(range(frame.job.count))))
 
-    def least(self, encoding: Encoding) -> int:
+    def least(self, frame: Frame) -> int:
         """Fewest nodes that hold the components that exclude each other."""
-        return max((group.places["nodes"] for group in encoding.bounds.together), default=0)
+        return max((group.places["nodes"] for group in frame.bounds.together), default=0)

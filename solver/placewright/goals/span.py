@@ -11,23 +11,22 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from placewright.goals.goal import Goal
 
 if TYPE_CHECKING:
-    from placewright.model.bounds import Level
-    from placewright.model.encoding import Encoding
+    from placewright.frame.frame import Frame, Place
 
 
 class Span(Goal):
     """Sum over components of span_weight x places that host it."""
 
-    level: ClassVar[Level]
+    level: ClassVar[Place]
     """What a place is."""
 
-    def least(self, encoding: Encoding) -> int:
+    def least(self, frame: Frame) -> int:
         """Fewest places of each component, and of those that exclude each other together."""
-        return encoding.bounds.least_span(self.level)
+        return frame.bounds.least_span(self.level)
 
-    def implied(self, encoding: Encoding, value: int) -> Iterator[Any]:
+    def implied(self, frame: Frame, value: int) -> Iterator[Any]:
         """Few places are shared: in sum there is room for few more than the fewest, and so many different ones are needed."""
-        for components, most in encoding.bounds.most_shared(self.level, value):
-            shared = encoding.shared(self.level, components)
+        for components, most in frame.bounds.most_shared(self.level, value):
+            shared = frame.shared(self.level, components)
             if shared is not None:
                 yield shared <= most

@@ -11,7 +11,7 @@ from placewright.facts import Facts
 from placewright.goals.goal import Goal
 
 if TYPE_CHECKING:
-    from placewright.model.encoding import Encoding
+    from placewright.frame.frame import Frame
 
 
 class Unplaced(Goal):
@@ -27,10 +27,10 @@ class Unplaced(Goal):
                 total += component.priority * (component.max_workers - len(facts.workers[component.name]))
         return total
 
-    def expression(self, encoding: Encoding) -> Any:
+    def expression(self, frame: Frame) -> Any:
         """What elastic components lack of their maximum."""
         return sum(
-            component.priority * ((component.max_workers or 0) - encoding.placed[c])
-            for c, component in enumerate(encoding.job.components)
+            component.priority * ((component.max_workers or 0) - frame.placed[c])
+            for c, component in enumerate(frame.job.components)
             if component.elastic and not component.auto
         )

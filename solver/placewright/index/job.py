@@ -163,6 +163,11 @@ class Job:
         needed = group.workers * self.width[c]
         return None if needed % size else needed // size
 
+    def group_size(self, c: int) -> int:
+        """Workers in one of the component's groups; 1 where it has none."""
+        group = self.components[c].group
+        return 1 if group is None else group.workers
+
     @cached_property
     def _unknown_levels(self) -> frozenset[str]:
         cluster = self.problem.cluster

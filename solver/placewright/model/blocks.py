@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from placewright.frame.features import Hosts
+from placewright.frame.frame import one
 from placewright.index.topology import Domain
 from placewright.model.cells import Cell
 from placewright_models.cluster import Node
@@ -30,11 +31,6 @@ def sum_known(expressions: Iterable[Any | None]) -> Any | None:
     return total
 
 
-def one(domain: Domain) -> int:
-    """Counts domains."""
-    return 1
-
-
 def times(weight: int, expression: Any) -> Any:
     """The product; a plain 0 where the weight is: OR-Tools 9.12 cannot add its own constants."""
     return weight * expression if weight else 0
@@ -42,20 +38,44 @@ def times(weight: int, expression: Any) -> Any:
 
 @dataclass(slots=True)
 class Part:
-    """Cells of an area under one choice of components that may lie there.
+    """Cells of an area under one choice of components that may lie there: what rules and goals see of domains.
 
     ``choices``: of each class of equal domains, how many made this choice (an expression), and all domains of the class;
     ``members``: those components, None for all.
     """
 
+    area: Area
+    name: str
     choices: list[tuple[Any, list[Domain]]]
     members: frozenset[int] | None = None
     cells: list[Cell] = field(default_factory=list)
+
+    @property
+    def known(self) -> bool:
+        """False for nodes without a domain."""
+        return not self.area.single_nodes
+
+    @property
+    def nodes(self) -> Sequence[Cell]:
+        """The cells, as rules call them."""
+        return self.cells
 
     def number(self, weight: Callable[[Domain], int] = one) -> Any:
         """How many domains made this choice, or what they weigh (equal domains weigh the same)."""
         # A new sum each time: sums of OR-Tools change in place when something is added to them.
         return sum(times(weight(domains[0]), number) for number, domains in self.choices)
+
+    def most(self, weight: Callable[[Domain], int]) -> int:
+        """What they weigh at most."""
+        return sum(weight(domains[0]) * len(domains) for _, domains in self.choices)
+
+    def hosting(self, components: tuple[int, ...], weight: Callable[[Domain], int] = one) -> Any:
+        """How many of these domains host any of the components (at least)."""
+        return self.area.hosting_in(self, components, weight)
+
+    def may_host(self, c: int, weight: Callable[[Domain], int] = one) -> Any:
+        """How many of these domains may host the component."""
+        return self.area.may_host(self, c, weight)
 
 
 class Area:
@@ -79,6 +99,11 @@ class Area:
         """Each node of the area is a domain of its own."""
         return not self.domains[0].known
 
+    def part(self, name: str, choices: list[tuple[Any, list[Domain]]], members: frozenset[int] | None = None) -> Part:
+        """A new part of the area."""
+        self.parts.append(Part(self, name, choices, members))
+        return self.parts[-1]
+
     def add(self, part: Part, cell: Cell, nodes: list[list[Node]]) -> None:
         """Put a cell into a part; ``nodes`` holds, per domain, the nodes that the cell stands for."""
         part.cells.append(cell)
@@ -91,6 +116,10 @@ class Area:
         Args:
             weight: what a domain counts; the same for equal domains.
         """
+        return sum(part.hosting(components, weight) for part in self.parts)
+
+    def hosting_in(self, part: Part, components: tuple[int, ...], weight: Callable[[Domain], int] = one) -> Any:
+        """The same of one part."""
         raise NotImplementedError
 
     def shared(self, components: tuple[int, ...]) -> Any | None:
@@ -105,14 +134,14 @@ class Area:
 class SingleNodes(Area):
     """Equal nodes without a known domain: each is a domain, so domains are counted as nodes."""
 
-    def hosting(self, components: tuple[int, ...], weight: Callable[[Domain], int] = one) -> Any:
+    def hosting_in(self, part: Part, components: tuple[int, ...], weight: Callable[[Domain], int] = one) -> Any:
         return times(weight(self.domains[0]), sum(cell.total(Hosts(components)) for cell in self.cells))
 
     def shared(self, components: tuple[int, ...]) -> Any | None:
         return sum_known(cell.shared(components) for cell in self.cells)
 
     def may_host(self, part: Part, c: int, weight: Callable[[Domain], int] = one) -> Any:
-        return self.hosting((c,), weight)
+        return self.hosting_in(part, (c,), weight)
 
 
 class HostedDomains(Area):
@@ -131,7 +160,7 @@ class HostedDomains(Area):
             if not isinstance(hosting, int):
                 self.model.add(hosting <= cell.size // len(self.domains) * self.hosts[c])
 
-    def hosting(self, components: tuple[int, ...], weight: Callable[[Domain], int] = one) -> Any:
+    def hosting_in(self, part: Part, components: tuple[int, ...], weight: Callable[[Domain], int] = one) -> Any:
         if len(components) == 1:
             return times(weight(self.domains[0]), self.hosts[components[0]])
         known = self._any.get(components)
@@ -165,8 +194,8 @@ class DomainsBySet(Area):
         wanted = frozenset(components)
         return [(part, hosted) for part in self.parts if (hosted := len(wanted & (part.members or frozenset())))]
 
-    def hosting(self, components: tuple[int, ...], weight: Callable[[Domain], int] = one) -> Any:
-        return sum(part.number(weight) for part, _ in self._sharing(components))
+    def hosting_in(self, part: Part, components: tuple[int, ...], weight: Callable[[Domain], int] = one) -> Any:
+        return part.number(weight) if part.members is not None and not part.members.isdisjoint(components) else 0
 
     def shared(self, components: tuple[int, ...]) -> Any | None:
         return sum((hosted - 1) * part.number() for part, hosted in self._sharing(components) if hosted > 1)

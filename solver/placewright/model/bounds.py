@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from placewright.frame.features import Hosts
+from placewright.frame.frame import Place
 from placewright.index.topology import Domain, NodeClass, Topology
 from placewright.model.local import Local
 from placewright.node.conflicts import maximal_cliques
@@ -20,16 +21,13 @@ if TYPE_CHECKING:
     from placewright.model.encoding import Encoding
 
 
-Level = Literal["nodes", "domains"]
-
-
 @dataclass(frozen=True, slots=True)
 class Together:
     """Components that may not share GPUs, the GPUs they need, and the fewest places of each level whose GPUs hold them all."""
 
     members: tuple[int, ...]
     gpus: int
-    places: Mapping[Level, int]
+    places: Mapping[Place, int]
 
 
 class _Domains(NamedTuple):
@@ -58,7 +56,7 @@ class Bounds:
         ]
         self._cliques = maximal_cliques(tuple(range(len(self.job.items))), self.job.conflicts)
         count = self.job.count
-        self.alone: dict[Level, list[int]] = {"nodes": [0] * count, "domains": [0] * count}
+        self.alone: dict[Place, list[int]] = {"nodes": [0] * count, "domains": [0] * count}
         for c in range(count):
             self._count_alone(c)
         for follower, leader in local.follows:
@@ -82,7 +80,7 @@ class Bounds:
             # None: there is too little in all, which the model finds itself.
             places[c] = fewest(self._capacities(level, c), least) or 0
 
-    def _capacities(self, level: Level, c: int) -> list[tuple[int, int]]:
+    def _capacities(self, level: Place, c: int) -> list[tuple[int, int]]:
         """(most workers of c that a place holds alone, number of such places)."""
         if level == "nodes":
             return [(self._local.counts(node_class, c)[-1], number) for node_class, number in self._nodes()]
@@ -111,7 +109,7 @@ class Bounds:
             if len(clique) > 1:
                 members = tuple(sorted(c for i in clique for c in job.items[i].members))
                 needed = sum(max(job.least_gpus(c) for c in job.items[i].members) for i in clique)
-                places: dict[Level, int] = {"nodes": fewest(per_node, needed) or 0, "domains": fewest(per_domain, needed) or 0}
+                places: dict[Place, int] = {"nodes": fewest(per_node, needed) or 0, "domains": fewest(per_domain, needed) or 0}
                 yield Together(members, needed, places)
 
     def add_to(self, encoding: Encoding) -> None:
@@ -132,7 +130,7 @@ class Bounds:
 
     # What follows for the goals that count places per component
 
-    def least_span(self, level: Level) -> int:
+    def least_span(self, level: Place) -> int:
         """The least sum of span_weight x places, given the fewest of each component and of those that exclude each other."""
         weights, alone = self._weights(), self.alone[level]
         more = 0
@@ -141,7 +139,7 @@ class Bounds:
             more = max(more, missing * min(weights[c] for c in group.members))
         return self._span_alone(level) + more
 
-    def most_shared(self, level: Level, value: int) -> Iterator[tuple[tuple[int, ...], int]]:
+    def most_shared(self, level: Place, value: int) -> Iterator[tuple[tuple[int, ...], int]]:
         """Sets of components, and how many places they may share where the span is at most ``value``.
 
         A place that hosts k of them counts k - 1. Counted once per component they have at most sum(alone) + floor((value -
@@ -155,7 +153,7 @@ class Bounds:
                 most = sum(alone[c] for c in group.members) + spare // cheapest
                 yield group.members, most - group.places[level]
 
-    def fewest_each(self, level: Level, value: int | None = None) -> list[int]:
+    def fewest_each(self, level: Place, value: int | None = None) -> list[int]:
         """Per component the fewest workers in a place that hosts it, where the span is at most ``value``; 0 says nothing.
 
         With n places for it, the others hold at most what the n - 1 largest hold.
@@ -185,7 +183,7 @@ class Bounds:
     def _weights(self) -> list[int]:
         return [component.span_weight for component in self.job.components]
 
-    def _span_alone(self, level: Level) -> int:
+    def _span_alone(self, level: Place) -> int:
         return sum(weight * places for weight, places in zip(self._weights(), self.alone[level], strict=True))
 
 

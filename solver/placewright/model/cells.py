@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 class Cell(Protocol):
     """Nodes of one class in one area."""
 
+    name: str
     node_class: NodeClass
     size: int
 
@@ -61,13 +62,19 @@ class PatternCell:
         name: str,
         bound: Any = None,
     ) -> None:
-        """``bound``: an expression for the number of nodes (of domains that may host the cell's set); default ``size``."""
+        """``bound``: an expression for the number of nodes (of domains that may host the cell's set); default ``size``.
+
+        ``numbers`` takes a variable per loose component whose workers on these nodes are asked for (``Encoding.workers``).
+        """
         self.node_class = node_class
         self.size = size
         self.patterns = list(patterns)
         self.exact = exact
+        self.name = name
+        self.numbers: dict[int, Any] = {}
         self._totals: dict[Feature, list[Any]] = {}
-        self.count = [model.new_int_var(0, size, f"{name}.pattern{p}") for p in range(len(self.patterns))]
+        # By what they are: the same pattern has the same name in another model of the problem.
+        self.count = [model.new_int_var(0, size, f"{name}.pattern{'_'.join(map(str, p))}") for p in self.patterns]
         if self.count:
             model.add(sum(self.count) <= (size if bound is None else bound))
 
@@ -191,6 +198,7 @@ class NodeCell:
 
     def __init__(self, variables: NodeVariables) -> None:
         self.variables = variables
+        self.name = variables.name
         self.node_class = variables.node_class
         self._totals: dict[Feature, Any] = {}
 

@@ -15,14 +15,16 @@ from typing import Any, NamedTuple
 from ortools.sat.python import cp_model
 
 from placewright.frame.features import Feature, Workers
-from placewright.goals import GOAL_BY_NAME
+from placewright.frame.frame import Mixed, Nodes, Place, Unit
+from placewright.frame.needs import Needs
+from placewright.goals import GOAL_BY_NAME, GOALS
 from placewright.index.topology import Domain, NodeClass
 from placewright.model.blocks import Area, DomainsBySet, OneDomain, Part, PooledDomains, SingleNodes, sum_known
-from placewright.model.bounds import Level
 from placewright.model.cells import Cell, NodeCell, NodeVariables, PatternCell
 from placewright.model.component_sets import Members, Sets, in_order
+from placewright.model.even import squares
+from placewright.model.group_counts import GroupCounts
 from placewright.model.instance import Prepared
-from placewright.model.mixing import Mixing
 from placewright.model.patterns import Pattern
 from placewright.rules import RULES
 from placewright_models.cluster import CLUSTER_LEVEL, DOMAIN_LEVEL, NODE_LEVEL
@@ -66,25 +68,27 @@ class Encoding:
         self.job = prepared.job
         self.local = prepared.local
         self.topology = prepared.topology
-        self.exact = prepared.exact
+        self.exact = prepared.needs.exact
         self.bounds = prepared.bounds
         self.pooled = pooled
         self.by_set = by_set
         self.within = within
         self.patterns = prepared.patterns if only is None else _restricted(prepared, only)
         self.sets = Sets(prepared, self.patterns, within)
-        self.mixing = Mixing(self)
         self.model = cp_model.CpModel()
         self.areas: list[Area] = []
-        self.cell_workers_needed: set[int] = set()
-        self._cell_workers: dict[tuple[int, int], Any] = {}
+        self.groups = GroupCounts(self)
+        self._mixed: dict[str, Part] = {}
+        self._names: set[str] = set()
         self.placed: list[Any] = [self._placed(c) for c in range(self.job.count)]
         self._build()
+        self.needs = self._needs()
+        self._number_loose()
         for rule in RULES:
             rule.encode(self)
-        goals = [GOAL_BY_NAME[name] for name in self.problem.goals]
-        expressions = {goal.name: goal.expression(self) for goal in sorted(goals, key=lambda goal: goal.built_last)}
-        self.objectives = {goal.name: expressions[goal.name] for goal in goals}
+        # Whatever the order of the goals, the model is the same.
+        expressions = {goal.name: goal.expression(self) for goal in GOALS if goal.name in self.problem.goals}
+        self.objectives = {name: expressions[name] for name in self.problem.goals}
         if within is not None:
             add_to(self.model, self.objectives["domain_span"] <= within)
         self._finish()
@@ -121,8 +125,7 @@ class Encoding:
 
     def _add_single_nodes(self, domains: list[Domain], t: int, name: str) -> None:
         area = SingleNodes(domains, name)
-        part = Part([(len(domains), domains)])
-        area.parts.append(part)
+        part = area.part(name, [(len(domains), domains)])
         found = self.patterns[t]
         node_class = self.topology.classes[t]
         if found is not None:
@@ -137,8 +140,7 @@ class Encoding:
 
     def _add_domain(self, domain: Domain, usable: list[int], name: str) -> None:
         area = OneDomain(self.model, [domain], name, self.job.count)
-        part = Part([(1, [domain])])
-        area.parts.append(part)
+        part = area.part(name, [(1, [domain])])
         for t in usable:
             nodes = domain.nodes[t]
             found = self.patterns[t]
@@ -159,8 +161,7 @@ class Encoding:
 
     def _add_pooled(self, domains: list[Domain], usable: list[int], name: str) -> None:
         area = PooledDomains(self.model, domains, name, self.job.count)
-        part = Part([(len(domains), domains)])
-        area.parts.append(part)
+        part = area.part(name, [(len(domains), domains)])
         for t in usable:
             size = len(domains[0].nodes[t]) * len(domains)
             label = f"{name}.class{t}"
@@ -169,7 +170,7 @@ class Encoding:
         for c in range(self.job.count):
             area.link(c)
         self.areas.append(area)
-        self.mixing.note(area)
+        self._mixed[part.name] = part
 
     def _add_by_set(self, classes: list[_Class], name: str) -> None:
         area = DomainsBySet([domain for kind in classes for domain in kind.domains], name)
@@ -183,13 +184,12 @@ class Encoding:
             self.model.add(sum(numbers) <= len(kind.domains))
         every = sorted({t for kind in classes for t in kind.usable})
         for members in in_order(set(choices)):
-            part = Part(choices[members], members)
-            area.parts.append(part)
+            part = area.part(f"{name}.set{'_'.join(map(str, sorted(members)))}", choices[members], members)
             for t in every:
-                self._add_cell(area, part, t, f"{name}.set{'_'.join(map(str, sorted(members)))}.class{t}")
+                self._add_cell(area, part, t, f"{part.name}.class{t}")
         self.areas.append(area)
         if self.pooled:
-            self.mixing.note(area)
+            self._mixed.update((part.name, part) for part in area.parts)
 
     def _add_cell(self, area: Area, part: Part, t: int, name: str) -> None:
         """The nodes of class t in domains that chose the part's set."""
@@ -218,14 +218,35 @@ class Encoding:
             for first, second in pairwise(loads):
                 self.model.add(first >= second)
 
-    # What rules and goals ask
+    # Between building and stating: what the rules and goals declared
+
+    def _needs(self) -> Needs:
+        """What was declared, and what follows from how nodes are encoded: levels count the nodes of one encoding only."""
+        needs = self.prepared.needs
+        if all(isinstance(cell, PatternCell) for cell in self.cells):
+            return needs
+        return needs | Needs(per_place=needs.squares - needs.exact)
+
+    def _number_loose(self) -> None:
+        """A variable per cell for loose components of which somebody asks how many workers are where."""
+        for c in sorted(self.needs.per_place - self.needs.exact):
+            for cell in self.cells:
+                if isinstance(cell, PatternCell):
+                    most = max((pattern[c] for pattern in cell.patterns), default=0) * cell.size
+                    if most:
+                        number = cell.numbers[c] = self.number(f"{cell.name}.workers{c}", most)
+                        self.model.add(number <= cell.room(c))
+                        self.model.add(number >= cell.least(c))
+
+    # What rules and goals ask (frame/frame.py)
 
     def add(self, constraint: Any) -> None:
-        """Add a constraint; one that fell to a plain truth value is kept as such."""
         add_to(self.model, constraint)
 
     def number(self, name: str, most: int = 10**8) -> Any:
-        """A new count variable between 0 and ``most``."""
+        if name in self._names:
+            raise ValueError(f"two variables of the model would be called {name}")
+        self._names.add(name)
         return self.model.new_int_var(0, most, name)
 
     @property
@@ -234,12 +255,31 @@ class Encoding:
         for area in self.areas:
             yield from area.cells
 
+    @property
+    def nodes(self) -> Iterator[Cell]:
+        return self.cells
+
+    @property
+    def domains(self) -> Iterator[Part]:
+        for area in self.areas:
+            yield from area.parts
+
     def total(self, feature: Feature) -> Any:
-        """The feature summed over all nodes."""
         return sum(cell.total(feature) for cell in self.cells)
 
-    def shared(self, level: Level, components: tuple[int, ...]) -> Any | None:
-        """Hosted components beyond the first, summed over all nodes or domains; None where that would need more variables."""
+    def most_alone(self, node_class: NodeClass, c: int) -> int:
+        return self.local.counts(node_class, c)[-1]
+
+    def squares(self, c: int) -> Any:
+        if c not in self.needs.squares:
+            raise ValueError(f"{self.job.components[c].name}: declare it in Needs.squares before asking for its squares")
+        return squares(self, c)
+
+    def mixed(self, unit: Unit, c: int) -> Mixed | None:
+        part = self._mixed.get(unit.name)
+        return None if part is None or not part.cells else Mixed(part.area.domains[0], part.may_host(c))
+
+    def shared(self, level: Place, components: tuple[int, ...]) -> Any | None:
         places: Iterable[Cell | Area] = self.cells if level == "nodes" else self.areas
         return sum_known(place.shared(components) for place in places)
 
@@ -251,33 +291,16 @@ class Encoding:
         """Constraints that follow from the goal being at most ``value``."""
         return list(GOAL_BY_NAME[name].implied(self, value)) if name in GOAL_BY_NAME else []
 
-    def workers(self, cell: Cell, c: int) -> Any:
-        """The number of workers of c in the cell: an expression, or a variable where the component is loose."""
-        if c in self.exact or isinstance(cell, NodeCell):
-            return cell.total(Workers(c))
-        self.cell_workers_needed.add(c)
-        key = (id(cell), c)
-        known = self._cell_workers.get(key)
-        if known is None:
-            most = max((pattern[c] for pattern in cell.patterns), default=0) * cell.size  # type: ignore[attr-defined]
-            if not most:
-                return 0
-            known = self._cell_workers[key] = self.model.new_int_var(0, most, f"workers{len(self._cell_workers)}.{c}")
-            self.model.add(known <= cell.room(c))
-            self.model.add(known >= cell.least(c))
-        return known
+    def workers(self, nodes: Iterable[Nodes], c: int) -> Any:
+        if c in self.needs.exact:
+            return sum(some.total(Workers(c)) for some in nodes)
+        if c not in self.needs.per_place:
+            raise ValueError(f"{self.job.components[c].name}: declare it in Needs.per_place before asking for workers")
+        return sum(some.numbers.get(c, 0) if isinstance(some, PatternCell) else some.total(Workers(c)) for some in nodes)
 
-    def cell_workers(self, cell: Cell, c: int) -> Any | None:
-        """The variable made by ``workers`` for a loose component, None where none was needed."""
-        return self._cell_workers.get((id(cell), c))
-
-    def unit_cells(self, level: str) -> Iterator[tuple[list[Cell], bool]]:
-        """Cells by unit of the level. The flag says that each node of these cells is a unit of its own."""
-        if level == CLUSTER_LEVEL:
-            yield list(self.cells), False
-            return
-        if level == NODE_LEVEL:
-            yield list(self.cells), True
+    def units(self, level: str) -> Iterator[Unit]:
+        if level in (CLUSTER_LEVEL, NODE_LEVEL):
+            yield Unit(level, level, list(self.cells), alone=level == NODE_LEVEL)
             return
         by_unit: dict[tuple[str, str], list[Cell]] = {}
         alone: list[Cell] = []
@@ -286,7 +309,7 @@ class Encoding:
                 if area.single_nodes:
                     alone.extend(area.cells)
                 else:
-                    yield from ((list(part.cells), False) for part in area.parts)
+                    yield from (Unit(part.name, level, part.cells) for part in area.parts)
                 continue
             unit = area.domains[0].units[self.topology.levels.index(level)]
             for cell in area.cells:
@@ -294,10 +317,10 @@ class Encoding:
                     alone.append(cell)
                 else:
                     by_unit.setdefault(unit, []).append(cell)
-        for cells in by_unit.values():
-            yield cells, False
+        for (_, name), cells in by_unit.items():
+            yield Unit(f"unit.{level}.{name}", level, cells)
         if alone:
-            yield alone, True
+            yield Unit(f"alone.{level}", level, alone, alone=True)
 
     def hold(self, name: str, value: int) -> None:
         """The goal is at most ``value``, and no longer searched: it is known that it cannot be less."""
@@ -318,8 +341,8 @@ class Encoding:
         for c in range(self.job.count):
             if c in self.exact:
                 self.model.add(self.total(Workers(c)) == self.placed[c])
-            elif c in self.cell_workers_needed:
-                self.model.add(sum(self.workers(cell, c) for cell in self.cells) == self.placed[c])
+            elif c in self.needs.per_place:
+                self.add(self.workers(self.cells, c) == self.placed[c])
             else:
                 self.model.add(sum(cell.room(c) for cell in self.cells) >= self.placed[c])
                 self.model.add(sum(cell.least(c) for cell in self.cells) <= self.placed[c])

@@ -1,6 +1,6 @@
 """Evenness as a linear expression: the least sum of squared counts per node (docs/model.md, section 4).
 
-Usage: ``squares(encoding, c)``, after every other goal said which counts it needs cell by cell. Modify this file when
+Usage: ``squares(encoding, c)`` of a component declared in ``Needs.squares``. Modify this file when
 evenness is measured otherwise.
 """
 
@@ -22,15 +22,17 @@ def squares(encoding: Encoding, c: int) -> Any:
     Loose components: level v counts the nodes that hold v or more, and v squared is the sum of the first v odd
     numbers; since they grow, the levels fill from below by themselves. Proof in docs/model.md.
     """
-    if c in encoding.exact or not all(isinstance(cell, PatternCell) for cell in encoding.cells):
-        parts = [cell for cell in encoding.cells if isinstance(cell, PatternCell) and c not in encoding.exact]
-        rest = [cell for cell in encoding.cells if not (isinstance(cell, PatternCell) and c not in encoding.exact)]
-        return sum(_levels(encoding, c, [cell], encoding.workers(cell, c)) for cell in parts) + sum(
-            cell.total(Square(c)) for cell in rest
-        )
-    if c in encoding.cell_workers_needed:
-        return sum(_levels(encoding, c, [cell], encoding.workers(cell, c)) for cell in encoding.cells)
-    return _levels(encoding, c, list(encoding.cells), encoding.placed[c])
+    if c in encoding.needs.exact:
+        return sum(cell.total(Square(c)) for cell in encoding.cells)
+    if c not in encoding.needs.per_place:
+        return _levels(encoding, c, list(encoding.cells), encoding.placed[c])
+    total: Any = 0
+    for cell in encoding.cells:
+        if isinstance(cell, PatternCell):
+            total += _levels(encoding, c, [cell], encoding.workers([cell], c))
+        else:
+            total += cell.total(Square(c))
+    return total
 
 
 def _levels(encoding: Encoding, c: int, cells: list[Any], workers: Any) -> Any:
@@ -40,7 +42,7 @@ def _levels(encoding: Encoding, c: int, cells: list[Any], workers: Any) -> Any:
     if top > encoding.params.most_levels:
         return _unlimited_squares(encoding, c, cells, workers, top)
     size = sum(cell.size for cell in cells)
-    levels = [encoding.model.new_int_var(0, size, f"even{c}.{id(cells[0])}.{v}") for v in range(1, top + 1)]
+    levels = [encoding.model.new_int_var(0, size, f"{cells[0].name}.even{c}.{v}") for v in range(1, top + 1)]
     for v, level in enumerate(levels, start=1):
         able = sum(cell.at_least(c, v) for cell in cells)
         encoding.model.add(level == able if v == 1 else level <= able)
@@ -56,27 +58,27 @@ def _unlimited_squares(encoding: Encoding, c: int, cells: list[Any], workers: An
     (elastic, or one cell's part), q and r become variables.
     """
     hosting = sum(cell.total(Hosts((c,))) for cell in cells)
-    squares = encoding.model.new_int_var(0, most * most, f"even{c}.{id(cells[0])}")
+    squares = encoding.model.new_int_var(0, most * most, f"{cells[0].name}.even{c}")
     nodes = min(sum(cell.size for cell in cells), most)
     if isinstance(workers, int):
         values = [_least_squares(workers, h) for h in range(1, nodes + 1)]
-        count = encoding.model.new_int_var(0, nodes, f"even{c}.{id(cells[0])}.nodes")
+        count = encoding.model.new_int_var(0, nodes, f"{cells[0].name}.even{c}.nodes")
         encoding.add(count <= hosting)
         for h, (here, after) in enumerate(pairwise(values), start=1):
             encoding.model.add(squares >= here + (after - here) * (count - h))
         if len(values) == 1:
             encoding.model.add(squares >= values[0])
         return squares
-    cap = encoding.model.new_int_var(0, most, f"even{c}.{id(cells[0])}.each")
-    rest = encoding.model.new_int_var(0, nodes, f"even{c}.{id(cells[0])}.more")
-    count = encoding.model.new_int_var(0, nodes, f"even{c}.{id(cells[0])}.nodes")
-    whole = encoding.model.new_int_var(0, most, f"even{c}.{id(cells[0])}.whole")
+    cap = encoding.model.new_int_var(0, most, f"{cells[0].name}.even{c}.each")
+    rest = encoding.model.new_int_var(0, nodes, f"{cells[0].name}.even{c}.more")
+    count = encoding.model.new_int_var(0, nodes, f"{cells[0].name}.even{c}.nodes")
+    whole = encoding.model.new_int_var(0, most, f"{cells[0].name}.even{c}.whole")
     encoding.model.add(count == hosting)
     encoding.model.add_multiplication_equality(whole, [cap, count])
     encoding.model.add(workers == whole + rest)
     encoding.model.add(rest <= count)
-    square = encoding.model.new_int_var(0, most * most, f"even{c}.{id(cells[0])}.square")
-    extra = encoding.model.new_int_var(0, most * most, f"even{c}.{id(cells[0])}.extra")
+    square = encoding.model.new_int_var(0, most * most, f"{cells[0].name}.even{c}.square")
+    extra = encoding.model.new_int_var(0, most * most, f"{cells[0].name}.even{c}.extra")
     encoding.model.add_multiplication_equality(square, [cap, whole])
     encoding.model.add_multiplication_equality(extra, [cap, rest])
     # count nodes of cap each, rest of them with one more: count cap^2 + rest (2 cap + 1).

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
+from placewright.frame.needs import Needs
 from placewright.goals import GOAL_BY_NAME, Goal
 from placewright.index.job import Job
 from placewright.index.topology import Topology
@@ -25,7 +26,7 @@ class Prepared:
 
     Attributes:
         topology: nodes and domains by class; classes with the same patterns are made one.
-        exact: components whose exact count on each node some rule or goal looks at.
+        needs: what the rules and the problem's goals declared.
         patterns: per node class what one of its nodes can hold; None where that is too much, and nodes are encoded one by one.
     """
 
@@ -36,22 +37,17 @@ class Prepared:
         self.job = Job(problem)
         self.local = Local(self.job)
         self.topology = topology or Topology(self.job, needed_levels(self.job))
-        goals = [GOAL_BY_NAME[name] for name in problem.goals]
-        self.exact = frozenset(self.local.exact.union(*(goal.exact(self.job) for goal in goals)))
-        self._measured_even = any(goal.name == "evenness" for goal in goals)
+        self.needs = Needs.union(speaker.needs(self.job) for speaker in _speakers(self.job))
         self.patterns = [self._patterns(t) for t in range(len(self.topology.classes))]
         if self.params.merge_classes:
             self._merge_classes()
 
     def _patterns(self, t: int) -> list[Pattern] | None:
         try:
-            found = patterns(self.local, self.topology.classes[t], self.exact, self.params.pattern_limit)
+            found = patterns(self.local, self.topology.classes[t], self.needs.exact, self.params.pattern_limit)
         except TooManyPatterns:
             return None
-        return None if self._measured_even and any(self._too_high(found, c) for c in self._even_loose()) else found
-
-    def _even_loose(self) -> list[int]:
-        return [c for c, component in enumerate(self.job.components) if component.spread == "even" and c not in self.exact]
+        return None if any(self._too_high(found, c) for c in self.needs.squares - self.needs.exact) else found
 
     def _too_high(self, found: Sequence[Pattern], c: int) -> bool:
         """Counts too high for a variable per level, and limited, so that the closed form does not hold either."""
@@ -100,4 +96,4 @@ def _speakers(job: Job) -> list[Rule | Goal]:
 
 def needed_levels(job: Job) -> list[str]:
     """Levels above the NVLink domain that some rule or goal of the problem looks at."""
-    return sorted({level for speaker in _speakers(job) for level in speaker.levels(job)})
+    return sorted(Needs.union(speaker.needs(job) for speaker in _speakers(job)).levels)

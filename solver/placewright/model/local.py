@@ -44,7 +44,6 @@ class Local:
         self._leader = dict(pair for rule in RULES for pair in rule.follows(job))
         # Leaders first: whom a follower follows may itself follow another.
         self.follows = sorted(self._leader.items(), key=lambda pair: (self.depth(pair[0]), pair))
-        self.exact = frozenset(c for rule in RULES for c in rule.exact(job))
         self._counts: dict[tuple[NodeClass, int], Sequence[int]] = {}
         self._apart: dict[bool, list[tuple[int, int]]] = {}
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from placewright.facts import Facts
+from placewright.frame.needs import Needs
 from placewright.rules.rule import Rule
 from placewright_models.ranges import format_ranges
 
@@ -36,9 +37,9 @@ class Colocate(Rule):
                             "but they are colocated"
                         )
 
-    def exact(self, job: Job) -> Iterator[int]:
+    def needs(self, job: Job) -> Needs:
         """The counts of colocated components are tied to each other on every node."""
-        return (c for item in job.items if len(item.members) > 1 for c in item.members)
+        return Needs(exact=frozenset(c for item in job.items if len(item.members) > 1 for c in item.members))
 
 
 def _gpus(facts: Facts, mask: int) -> str:

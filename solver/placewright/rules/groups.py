@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING
 
 from placewright.facts import Facts, Unit, some
 from placewright.frame.features import Hosts
+from placewright.frame.frame import by_size
+from placewright.frame.needs import Needs
 from placewright.rules.rule import Rule
-from placewright.rules.segments import by_size, whole_node_counts
-from placewright_models.cluster import CLUSTER_LEVEL, DOMAIN_LEVEL, NODE_LEVEL
+from placewright.rules.segments import whole_node_counts
+from placewright_models.cluster import CLUSTER_LEVEL, NODE_LEVEL
 from placewright_models.workload import Component, Group
 
 if TYPE_CHECKING:
+    from placewright.frame.frame import Frame
     from placewright.index.job import Job
     from placewright.index.topology import NodeClass, Topology
-    from placewright.model.cells import Cell
-    from placewright.model.encoding import Encoding
 
 
 class Groups(Rule):
@@ -58,14 +59,22 @@ class Groups(Rule):
             return [n for n in counts if n % group.workers == 0]
         return counts
 
-    def exact(self, job: Job) -> Iterator[int]:
-        """Groups of whole nodes, and groups that must lie, or would rather lie, on one node somewhere."""
+    def needs(self, job: Job) -> Needs:
+        """Exact: groups of whole nodes, and those that are, or would rather be, on one node somewhere; groups per unit."""
+        exact, per_place, groups, levels = set(), set(), set(), set()
         for c, component in enumerate(job.components):
             group = component.group
-            if group is not None and (
-                job.whole_node_group(c) or group.within == NODE_LEVEL or job.unknown_somewhere(group.within)
-            ):
-                yield c
+            if group is None:
+                continue
+            levels.add(group.within)
+            if job.whole_node_group(c) or group.within == NODE_LEVEL or job.unknown_somewhere(group.within):
+                exact.add(c)
+            if not (group.required and group.within == NODE_LEVEL):
+                level = _counted_at(group)
+                groups.add((c, level))
+                if level != CLUSTER_LEVEL and not job.whole_node_group(c):
+                    per_place.add(c)
+        return Needs(frozenset(exact), frozenset(per_place), frozenset(groups), levels=frozenset(levels))
 
     def per_domain(self, job: Job, topology: Topology) -> bool:
         """Any group that looks at domains or at levels above them."""
@@ -74,42 +83,28 @@ class Groups(Rule):
             for component in job.components
         )
 
-    def levels(self, job: Job) -> Iterator[str]:
-        """The level named."""
-        return (component.group.within for component in job.components if component.group is not None)
-
-    def encode(self, encoding: Encoding) -> None:
-        """Multiples per unit (required), or over the cluster (preferred groups of whole nodes)."""
-        for c, component in enumerate(encoding.job.components):
+    def encode(self, frame: Frame) -> None:
+        """Whole groups per unit (required), or over the cluster (preferred)."""
+        for c, component in enumerate(frame.job.components):
             group = component.group
-            if group is None:
+            if group is None or (group.required and group.within == NODE_LEVEL):
                 continue
-            if encoding.job.whole_node_group(c):
-                units = encoding.unit_cells(group.within if group.required else CLUSTER_LEVEL)
-                for cells, alone in units:
-                    if not alone:
-                        self._whole_nodes(encoding, c, cells)
-            elif not group.required or group.within == CLUSTER_LEVEL:
-                encoding.add(encoding.placed[c] == group.workers * encoding.number(f"{component.name}.groups"))
-            elif group.within != NODE_LEVEL:
-                for cells, alone in encoding.unit_cells(group.within):
-                    if not alone:
-                        groups = encoding.number(f"{component.name}.groups")
-                        encoding.add(sum(encoding.workers(cell, c) for cell in cells) == group.workers * groups)
-                        if group.within == DOMAIN_LEVEL:
-                            encoding.mixing.bound_groups(groups, cells, c, group.workers)
-                            encoding.mixing.note_groups(groups, cells, c)
+            level = _counted_at(group)
+            for unit in frame.units(level):
+                if unit.alone:
+                    continue
+                for size, groups in frame.groups(unit, c).items():
+                    if size:
+                        hosts = sum(some.total(Hosts((c,))) for some in by_size(unit.nodes)[size])
+                        frame.add(hosts == (frame.job.nodes_per_group(c, size) or 1) * groups)
+                    else:
+                        workers = frame.placed[c] if level == CLUSTER_LEVEL else frame.workers(unit.nodes, c)
+                        frame.add(workers == group.workers * groups)
 
-    def _whole_nodes(self, encoding: Encoding, c: int, cells: Sequence[Cell]) -> None:
-        component = encoding.job.components[c]
-        for size, some_cells in by_size(cells).items():
-            nodes = encoding.job.nodes_per_group(c, size)
-            hosts = sum(cell.total(Hosts((c,))) for cell in some_cells)
-            if nodes is not None and not isinstance(hosts, int):
-                groups = encoding.number(f"{component.name}.groups.{size}")
-                encoding.add(hosts == nodes * groups)
-                if component.group is not None and component.group.required and component.group.within == DOMAIN_LEVEL:
-                    encoding.mixing.note_groups(groups, cells, c)
+
+def _counted_at(group: Group) -> str:
+    """The level in each unit of which there is a whole number of groups."""
+    return group.within if group.required else CLUSTER_LEVEL
 
 
 def _straddling(facts: Facts, component: Component, group: Group) -> Iterator[str]:

@@ -13,7 +13,7 @@ from placewright.frame.features import Hosts
 from placewright.rules.rule import Rule
 
 if TYPE_CHECKING:
-    from placewright.model.encoding import Encoding
+    from placewright.frame.frame import Frame
 
 
 class NodeCount(Rule):
@@ -29,8 +29,8 @@ class NodeCount(Rule):
             if component.nodes is not None and found != component.nodes:
                 yield f"{component.name} is on {found} nodes where exactly {component.nodes} are asked"
 
-    def encode(self, encoding: Encoding) -> None:
+    def encode(self, frame: Frame) -> None:
         """The number of hosting nodes is given."""
-        for c, component in enumerate(encoding.job.components):
+        for c, component in enumerate(frame.job.components):
             if component.nodes is not None:
-                encoding.add(encoding.total(Hosts((c,))) == component.nodes)
+                frame.add(frame.total(Hosts((c,))) == component.nodes)

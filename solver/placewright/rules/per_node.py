@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 
 from placewright.facts import Facts
 from placewright.frame.features import Equals
+from placewright.frame.needs import Needs
 from placewright.rules.rule import Rule
 
 if TYPE_CHECKING:
+    from placewright.frame.frame import Frame
     from placewright.index.job import Job
     from placewright.index.topology import NodeClass
-    from placewright.model.encoding import Encoding
 
 
 class PerNode(Rule):
@@ -46,15 +47,14 @@ class PerNode(Rule):
         wanted = {per_node} if isinstance(per_node, int) else set(per_node)
         return [n for n in counts if n == 0 or n in wanted]
 
-    def exact(self, job: Job) -> Iterator[int]:
+    def needs(self, job: Job) -> Needs:
         """Every component with the field."""
-        return (c for c, component in enumerate(job.components) if component.per_node is not None)
+        return Needs(exact=frozenset(c for c, component in enumerate(job.components) if component.per_node is not None))
 
-    def encode(self, encoding: Encoding) -> None:
+    def encode(self, frame: Frame) -> None:
         """A list is a multiset: so many nodes with each of its numbers."""
-        for c, component in enumerate(encoding.job.components):
+        for c, component in enumerate(frame.job.components):
             if isinstance(component.per_node, tuple):
                 for value, nodes in sorted(Counter(component.per_node).items()):
                     if value:
-                        encoding.add(encoding.total(Equals(c, value)) == nodes
-                        )
+                        frame.add(frame.total(Equals(c, value)) == nodes)

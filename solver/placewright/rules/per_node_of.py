@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from placewright.facts import Facts
+from placewright.frame.needs import Needs
 from placewright.rules.rule import Rule
 
 if TYPE_CHECKING:
@@ -42,6 +43,6 @@ class PerNodeOf(Rule):
             if component.per_node_of is not None:
                 yield c, job.index[component.per_node_of]
 
-    def exact(self, job: Job) -> Iterator[int]:
+    def needs(self, job: Job) -> Needs:
         """Followers: one or none on a node."""
-        return (c for c, component in enumerate(job.components) if component.per_node_of is not None)
+        return Needs(exact=frozenset(c for c, component in enumerate(job.components) if component.per_node_of is not None))

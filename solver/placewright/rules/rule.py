@@ -3,7 +3,8 @@
 A rule has a name, the paragraph of design.md section 4 that it comes from, a check that reads a plan's facts and names
 every violation, and its part of the model. The two halves share no code: the check reads a finished plan, the model half
 states what may be chosen. A node-local rule needs only the hooks over one node; a rule over domains or the whole cluster
-adds constraints in ``encode``. Modify this file when rules get another common part.
+declares what it needs and states constraints in ``encode``, with what ``frame/frame.py`` offers.
+Modify this file when rules get another common part.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from placewright.facts import Facts
+from placewright.frame.needs import Needs
 
 if TYPE_CHECKING:
+    from placewright.frame.frame import Frame
     from placewright.index.job import Job
     from placewright.index.topology import NodeClass, Topology
-    from placewright.model.encoding import Encoding
 
 
 class Rule:
@@ -41,17 +43,13 @@ class Rule:
         """Pairs (follower, leader): the follower has one worker on exactly the nodes that host the leader."""
         return iter(())
 
-    def exact(self, job: Job) -> Iterator[int]:
-        """Components whose exact count on each node the rule looks at (see model/patterns.py)."""
-        return iter(())
+    def needs(self, job: Job) -> Needs:
+        """What ``encode`` will ask of the frame; asked of every rule and goal before any variable is made."""
+        return Needs()
 
     def per_domain(self, job: Job, topology: Topology) -> bool:
         """Whether the rule needs domains one by one: counting equal domains together would lose something."""
         return False
 
-    def levels(self, job: Job) -> Iterator[str]:
-        """Levels above the NVLink domain that the rule looks at."""
-        return iter(())
-
-    def encode(self, encoding: Encoding) -> None:
-        """Add what the rule asks of domains, levels, or the whole cluster."""
+    def encode(self, frame: Frame) -> None:
+        """State what the rule asks of domains, levels, or the whole cluster."""

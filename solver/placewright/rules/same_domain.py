@@ -12,7 +12,7 @@ from placewright.facts import Facts, some
 from placewright.rules.rule import Rule
 
 if TYPE_CHECKING:
-    from placewright.model.encoding import Encoding
+    from placewright.frame.frame import Frame
 
 
 class SameDomain(Rule):
@@ -29,9 +29,8 @@ class SameDomain(Rule):
                 shown = some(" ".join(unit) for unit in units)
                 yield f"{', '.join(names)} must be in one NVLink domain and lie in {len(units)}: {shown}"
 
-    def encode(self, encoding: Encoding) -> None:
+    def encode(self, frame: Frame) -> None:
         """At most one domain hosts any of them."""
-        for _index, names in enumerate(encoding.problem.rules.same_domain):
-            members = tuple(encoding.job.names(names))
-            hosting = sum(area.hosting(members) for area in encoding.areas)
-            encoding.add(hosting <= 1)
+        for names in frame.problem.rules.same_domain:
+            members = tuple(frame.job.names(names))
+            frame.add(sum(domains.hosting(members) for domains in frame.domains) <= 1)

@@ -13,7 +13,7 @@ from placewright.frame.features import Hosts
 from placewright.rules.rule import Rule
 
 if TYPE_CHECKING:
-    from placewright.model.encoding import Encoding
+    from placewright.frame.frame import Frame
 
 
 class SameNode(Rule):
@@ -29,11 +29,11 @@ class SameNode(Rule):
             if len(nodes) > 1:
                 yield f"{', '.join(names)} must be on one node and {_are(names)} on {len(nodes)}: {some(nodes)}"
 
-    def encode(self, encoding: Encoding) -> None:
+    def encode(self, frame: Frame) -> None:
         """At most one node hosts any of them."""
-        for _index, names in enumerate(encoding.problem.rules.same_node):
-            members = tuple(encoding.job.names(names))
-            encoding.add(encoding.total(Hosts(members)) <= 1)
+        for names in frame.problem.rules.same_node:
+            members = tuple(frame.job.names(names))
+            frame.add(frame.total(Hosts(members)) <= 1)
 
 
 def _are(names: tuple[str, ...]) -> str:

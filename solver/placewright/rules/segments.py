@@ -5,21 +5,21 @@ Ranks need not be adjacent. ``preferred`` softens only "of one domain". Modify t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from placewright.facts import Facts
 from placewright.frame.features import Hosts
+from placewright.frame.frame import by_size
+from placewright.frame.needs import Needs
 from placewright.rules.rule import Rule
 from placewright_models.cluster import DOMAIN_LEVEL
 from placewright_models.workload import Component
 
 if TYPE_CHECKING:
+    from placewright.frame.frame import Domains, Frame, Nodes
     from placewright.index.job import Job
     from placewright.index.topology import Domain, NodeClass, Topology
-    from placewright.model.blocks import Area, Part
-    from placewright.model.cells import Cell
-    from placewright.model.encoding import Encoding
 
 
 class Segments(Rule):
@@ -44,9 +44,9 @@ class Segments(Rule):
             return (0,)
         return whole_node_counts(job, c, node_class, counts)
 
-    def exact(self, job: Job) -> Iterator[int]:
+    def needs(self, job: Job) -> Needs:
         """Segmented components: all of a node or nothing."""
-        return (c for c, component in enumerate(job.components) if component.segment_size is not None)
+        return Needs(exact=frozenset(c for c, component in enumerate(job.components) if component.segment_size is not None))
 
     def per_domain(self, job: Job, topology: Topology) -> bool:
         """One required segmented component on one class of nodes can be dealt out to equal domains; more cannot."""
@@ -65,39 +65,37 @@ class Segments(Rule):
         ]
         return len(segmented) > 1 or len(serving) > 1 or not job.components[segmented[0]].segment_required
 
-    def encode(self, encoding: Encoding) -> None:
+    def encode(self, frame: Frame) -> None:
         """Per domain and size a multiple of segment_size (required); per size in all (preferred)."""
-        for c, component in enumerate(encoding.job.components):
+        for c, component in enumerate(frame.job.components):
             if component.segment_size is None:
                 continue
-            if not component.segment_required:
-                for size, cells in by_size(encoding.cells).items():
-                    segments = encoding.number(f"{component.name}.segments.{size}")
-                    encoding.add(sum(cell.total(Hosts((c,))) for cell in cells) == component.segment_size * segments)
-                continue
-            for area in encoding.areas:
-                if not area.single_nodes:
-                    for part in area.parts:
-                        for size, cells in by_size(part.cells).items():
-                            self._count(encoding, c, size, cells, area, part)
+            if component.segment_required:
+                for domains in frame.domains:
+                    if domains.known:
+                        for size, nodes in by_size(domains.nodes).items():
+                            self._count(frame, c, size, nodes, domains)
+            else:
+                for size, nodes in by_size(frame.nodes).items():
+                    segments = frame.number(f"segments{c}.{size}")
+                    frame.add(sum(some.total(Hosts((c,))) for some in nodes) == component.segment_size * segments)
 
-    def _count(self, encoding: Encoding, c: int, size: int, cells: Sequence[Cell], area: Area, part: Part) -> None:
-        component = encoding.job.components[c]
-        segment = component.segment_size or 1
-        able = [cell for cell in cells if len(encoding.local.counts(cell.node_class, c)) > 1]
-        hosts = sum(cell.total(Hosts((c,))) for cell in able)
+    def _count(self, frame: Frame, c: int, size: int, nodes: Sequence[Nodes], domains: Domains) -> None:
+        segment = frame.job.components[c].segment_size or 1
+        able = [some for some in nodes if frame.most_alone(some.node_class, c)]
+        hosts = sum(some.total(Hosts((c,))) for some in able)
         if isinstance(hosts, int):
             return
-        classes = {cell.node_class for cell in able}
+        classes = {some.node_class for some in able}
 
         def room(domain: Domain) -> int:
             """Segments that the domain's nodes of this size come to."""
-            nodes = sum(len(nodes) for t, nodes in domain.nodes.items() if encoding.topology.classes[t] in classes)
-            return nodes // segment
+            there = sum(len(nodes) for t, nodes in domain.nodes.items() if frame.topology.classes[t] in classes)
+            return there // segment
 
-        segments = encoding.number(f"{component.name}.segments.{size}", sum(room(domain) for domain in area.domains))
-        encoding.add(hosts == segment * segments)
-        encoding.add(segments <= area.may_host(part, c, room))
+        segments = frame.number(f"{domains.name}.segments{c}.{size}", domains.most(room))
+        frame.add(hosts == segment * segments)
+        frame.add(segments <= domains.may_host(c, room))
 
 
 def _nodes(facts: Facts, component: Component) -> Iterator[str]:
@@ -131,11 +129,3 @@ def whole_node_counts(job: Job, c: int, node_class: NodeClass, counts: Sequence[
     if not size or not width or not node_class.shape.whole or size % width or size // width not in counts:
         return (0,)
     return (0, size // width)
-
-
-def by_size(cells: Iterable[Cell]) -> dict[int, list[Cell]]:
-    """Cells by the number of GPUs of their nodes."""
-    found: dict[int, list[Cell]] = {}
-    for cell in cells:
-        found.setdefault(cell.node_class.gpus, []).append(cell)
-    return found

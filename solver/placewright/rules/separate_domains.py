@@ -13,9 +13,9 @@ from placewright.facts import Facts
 from placewright.rules.rule import Rule
 
 if TYPE_CHECKING:
+    from placewright.frame.frame import Frame
     from placewright.index.job import Job
     from placewright.index.topology import NodeClass
-    from placewright.model.encoding import Encoding
 
 
 class SeparateDomains(Rule):
@@ -38,12 +38,10 @@ class SeparateDomains(Rule):
         for names in job.problem.rules.separate_domains:
             yield from combinations(job.names(names), 2)
 
-    def encode(self, encoding: Encoding) -> None:
+    def encode(self, frame: Frame) -> None:
         """No domain hosts two of them; nodes without a domain are covered by ``apart``."""
-        for _index, names in enumerate(encoding.problem.rules.separate_domains):
-            for a, b in combinations(encoding.job.names(names), 2):
-                for area in encoding.areas:
-                    if not area.single_nodes:
-                        for part in area.parts:
-                            both = area.may_host(part, a) + area.may_host(part, b)
-                            encoding.add(both <= part.number())
+        for names in frame.problem.rules.separate_domains:
+            for a, b in combinations(frame.job.names(names), 2):
+                for domains in frame.domains:
+                    if domains.known:
+                        frame.add(domains.may_host(a) + domains.may_host(b) <= domains.number())

@@ -35,7 +35,7 @@ def crowding(pooled: Encoding) -> Any:
     for area in pooled.areas:
         if isinstance(area, PooledDomains):
             for clique in maximal_cliques(tuple(range(len(job.items))), job.conflicts):
-                over = pooled.number(f"{area.name}.crowding")
+                over = pooled.number(f"{area.name}.crowding{'_'.join(map(str, clique))}")
                 pooled.add(over >= sum(area.hosting(job.items[i].members) for i in clique) - len(area.domains))
                 total += over
     return total

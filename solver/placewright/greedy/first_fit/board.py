@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
+from placewright.frame.needs import Needs
 from placewright.greedy.first_fit.pieces import Piece
 from placewright.index.job import Job
 from placewright.index.topology import Topology
@@ -30,7 +31,7 @@ class Board:
     def __init__(self, job: Job) -> None:
         self.job = job
         self.local = Local(job)
-        topology = Topology(job, sorted({level for rule in RULES for level in rule.levels(job)}))
+        topology = Topology(job, sorted(Needs.union(rule.needs(job) for rule in RULES).levels))
         self.nodes = topology.order
         self.classes = topology.classes
         place = {
